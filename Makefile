@@ -59,6 +59,7 @@ coverage-compiled:
 		|| (tail -n 40 .pytest-coverage.3.log; exit 1)
 
 lint: $(VENV)/.installed-test
+	$(BIN)/ruff format --quiet --check qbatch tests
 	$(BIN)/ruff check qbatch tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports

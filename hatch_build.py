@@ -1,4 +1,5 @@
-"""The step of the build that writes the manual pages: they go into share/man/man1 of the environment."""
+"""The step of the build that writes the manual pages: they go into share/man/man1 of the
+environment."""
 
 from __future__ import annotations
 

@@ -1,14 +1,16 @@
 """qbatch: an emulated batch system around one scheduling engine, and its library.
 
-``import qbatch`` is cheap, so that the short commands start fast: a public name loads its module at its first use (PEP 562).
-The packages and their imports are described in docs/design.md and enforced by the import contracts in ``pyproject.toml``.
-The guide docs/how-to/use-in-a-notebook.md and ``help()`` describe the public names.
+``import qbatch`` is cheap, so that the short commands start fast: a public name loads its module at
+its first use (PEP 562). The packages and their imports are described in docs/design.md and enforced
+by the import contracts in ``pyproject.toml``. The guide docs/how-to/use-in-a-notebook.md and
+``help()`` describe the public names.
 """
 
 from qbatch.distribution import __version__
 
 TYPE_CHECKING = False
-"""The constant of ``typing`` under the same name, without the cost of importing it; type checkers take it for true."""
+"""The constant of ``typing`` under the same name, without the cost of importing it; type checkers
+take it for true."""
 
 if TYPE_CHECKING:
     from typing import Any
@@ -22,7 +24,14 @@ if TYPE_CHECKING:
     from qbatch.library.result import ReplayResult, read_result
     from qbatch.library.session import Session
     from qbatch.library.sweeping import SweepResult, read_sweep, sweep
-    from qbatch.model.errors import AuditError, DecisionError, InputError, OutputError, QbatchError, UsageError
+    from qbatch.model.errors import (
+        AuditError,
+        DecisionError,
+        InputError,
+        OutputError,
+        QbatchError,
+        UsageError,
+    )
     from qbatch.model.machine import Machine
     from qbatch.planning.policy import Policy
     from qbatch.wire.errors import Refusal
@@ -30,11 +39,36 @@ if TYPE_CHECKING:
     from qbatch.workloads.transform.deadlines import DeadlineLog
 
 __all__ = [
-    "AuditError", "Comparison", "ConnectionLost", "DeadlineLog", "DecisionError", "InputError", "Log", "Machine", "NoDaemon",
-    "OutputError", "Policy", "QbatchError", "Refusal", "ReplayResult", "Session", "SweepResult", "UsageError", "__version__",
-    "compare", "generate", "machine", "policy", "read_log", "read_result", "read_sweep", "replay", "sweep", "transform",
+    "AuditError",
+    "Comparison",
+    "ConnectionLost",
+    "DeadlineLog",
+    "DecisionError",
+    "InputError",
+    "Log",
+    "Machine",
+    "NoDaemon",
+    "OutputError",
+    "Policy",
+    "QbatchError",
+    "Refusal",
+    "ReplayResult",
+    "Session",
+    "SweepResult",
+    "UsageError",
+    "__version__",
+    "compare",
+    "generate",
+    "machine",
+    "policy",
+    "read_log",
+    "read_result",
+    "read_sweep",
+    "replay",
+    "sweep",
+    "transform",
     "write_log",
-]  # fmt: skip
+]
 
 _MODULES = {
     "qbatch.client": ("ConnectionLost", "NoDaemon"),
@@ -45,7 +79,14 @@ _MODULES = {
     "qbatch.library.result": ("ReplayResult", "read_result"),
     "qbatch.library.session": ("Session",),
     "qbatch.library.sweeping": ("SweepResult", "read_sweep", "sweep"),
-    "qbatch.model.errors": ("AuditError", "DecisionError", "InputError", "OutputError", "QbatchError", "UsageError"),
+    "qbatch.model.errors": (
+        "AuditError",
+        "DecisionError",
+        "InputError",
+        "OutputError",
+        "QbatchError",
+        "UsageError",
+    ),
     "qbatch.model.machine": ("Machine",),
     "qbatch.planning.policy": ("Policy",),
     "qbatch.wire.errors": ("Refusal",),
@@ -55,7 +96,9 @@ _MODULES = {
 """The modules that hold the public names."""
 
 _EXTRAS = {"qbatch.library.gym": ("gymnasium", "gym")}
-"""Modules that need a package of an extra: the package and the extra.  ``from qbatch import *`` leaves their names out."""
+"""Modules that need a package of an extra: the package and the extra.  ``from qbatch import *``
+leaves their names out."""
+
 
 def __getattr__(name: str) -> "Any":
     from importlib import import_module
@@ -70,11 +113,15 @@ def __getattr__(name: str) -> "Any":
                     raise
                 from qbatch.distribution import install_command
 
-                raise ImportError(f"qbatch.{name} needs {package}: {install_command(extra)}", name=package) from error
+                raise ImportError(
+                    f"qbatch.{name} needs {package}: {install_command(extra)}", name=package
+                ) from error
             globals()[name] = found
             return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(name for names in (__all__, *(_MODULES[module] for module in _EXTRAS)) for name in names)
+    return sorted(
+        name for names in (__all__, *(_MODULES[module] for module in _EXTRAS)) for name in names
+    )

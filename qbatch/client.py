@@ -1,11 +1,11 @@
 """A blocking session with a daemon: it sends requests over the Unix socket and returns the answers.
 
-This file connects, sends, waits and retries.  It imports no asyncio, NumPy, Typer or rich and does not know how answers are
-shown: every short command imports it and must start at once.
+This file connects, sends, waits and retries.  It imports no asyncio, NumPy, Typer or rich and does
+not know how answers are shown: every short command imports it and must start at once.
 
-When a connection breaks before the answer, questions are repeated, and so are submissions, under the same key: the daemon
-knows the key and queues the job once.  Any other command may or may not have been carried out, and
-:class:`ConnectionLost` is raised.
+When a connection breaks before the answer, questions are repeated, and so are submissions, under
+the same key: the daemon knows the key and queues the job once.  Any other command may or may not
+have been carried out, and :class:`ConnectionLost` is raised.
 """
 
 from __future__ import annotations
@@ -38,18 +38,23 @@ _PIECE = 1 << 18
 
 
 class NoDaemon(QbatchError):  # noqa: N818 - the name describes the situation
-    """Nothing listens at the socket (exit code 5).  ``number``: errno of the attempt; ``path``: the socket."""
+    """Nothing listens at the socket (exit code 5).  ``number``: errno of the attempt; ``path``: the
+    socket."""
 
     exit_code = 5
 
     def __init__(self, path: str, number: int) -> None:
-        super().__init__(f"no daemon listens at {path} ({os.strerror(number)}); start one with: {up_command(path)}")
+        super().__init__(
+            f"no daemon listens at {path} ({os.strerror(number)}); start one with: "
+            f"{up_command(path)}"
+        )
         self.path = path
         self.number = number
 
 
 class ConnectionLost(QbatchError):  # noqa: N818 - the name describes the event
-    """The connection broke after a command was sent: it may or may not have been carried out (exit code 5)."""
+    """The connection broke after a command was sent: it may or may not have been carried out (exit
+    code 5)."""
 
     exit_code = 5
 
@@ -71,9 +76,12 @@ _FRAMES = msgspec.json.Decoder(_Frame)
 
 
 class ClientSession:
-    """A connection to the daemon; a context manager.  ``timeout``: seconds to wait for an answer; None waits without limit."""
+    """A connection to the daemon; a context manager.  ``timeout``: seconds to wait for an answer;
+    None waits without limit."""
 
-    def __init__(self, path: str | None = None, timeout: float | None = TIMEOUT, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, path: str | None = None, timeout: float | None = TIMEOUT, patience: float = PATIENCE
+    ) -> None:
         self.path = path or socket_path()
         self.timeout = timeout
         self.patience = patience
@@ -126,11 +134,13 @@ class ClientSession:
             self._socket = None
 
     def ask(self, request: Request, kind: type[Result], timeout: float | None = -1.0) -> Result:
-        """Send a request and return its result.  ``timeout``: seconds; None for no limit; negative for the session's.
+        """Send a request and return its result.  ``timeout``: seconds; None for no limit; negative
+        for the session's.
 
         Raises:
-            Refusal: the daemon refuses; code ``timeout`` if no answer came, ``protocol-version`` if the answer cannot
-                be read, ``too-large`` if the request is longer than a daemon reads.
+            Refusal: the daemon refuses; code ``timeout`` if no answer came, ``protocol-version`` if
+                the answer cannot be read, ``too-large`` if the request is longer than a daemon
+                reads.
             NoDaemon: nothing listens at the socket.
             ConnectionLost: the connection broke, and the request cannot be repeated.
         """
@@ -143,8 +153,12 @@ class ClientSession:
         except UnicodeEncodeError:
             raise Refusal("bad-value", "the request holds bytes that are not UTF-8 text") from None
         if len(body) > LONGEST_REQUEST:
-            raise Refusal("too-large", f"a request of {len(body)} bytes; at most {LONGEST_REQUEST} are read")
-        is_repeatable = isinstance(request, Submit | Question) and not isinstance(request, Subscribe)
+            raise Refusal(
+                "too-large", f"a request of {len(body)} bytes; at most {LONGEST_REQUEST} are read"
+            )
+        is_repeatable = isinstance(request, Submit | Question) and not isinstance(
+            request, Subscribe
+        )
         wait = self.timeout if timeout is not None and timeout < 0 else timeout
         first_break = 0.0
         while True:
@@ -158,7 +172,8 @@ class ClientSession:
                     raise
                 if not is_repeatable:
                     raise ConnectionLost(
-                        f"the connection to {self.path} broke before the answer came; the command may have been "
+                        f"the connection to {self.path} broke before the answer came; the command "
+                        "may have been "
                         "carried out: look with qstat before you repeat it"
                     ) from None
                 first_break = first_break or time.monotonic()
@@ -179,17 +194,20 @@ class ClientSession:
             request = msgspec.structs.replace(request, after=page.next)
 
     def jobs(self, request: JobStatus | None = None) -> Iterator[JobRecord]:
-        """Yield the jobs that a request selects, from all pages; identifiers of unknown jobs are left out."""
+        """Yield the jobs that a request selects, from all pages; identifiers of unknown jobs are
+        left out."""
         for page in self.pages(request or JobStatus()):
             yield from page.jobs
 
     def events(self, after: int | None = None) -> Iterator[EventRecord]:
-        """Subscribe and yield each event as it comes, without end.  ``after``: the last event number already known.
+        """Subscribe and yield each event as it comes, without end.  ``after``: the last event
+        number already known.
 
         Raises:
-            Refusal: ``bad-value``: some events after ``after`` are no longer kept; read the state again.
-            ConnectionLost: the daemon has gone.  A new subscription ``after`` the last number reports whether there is
-                a gap.
+            Refusal: ``bad-value``: some events after ``after`` are no longer kept; read the state
+                again.
+            ConnectionLost: the daemon has gone.  A new subscription ``after`` the last number
+                reports whether there is a gap.
         """
         self.ask(Subscribe(after=after), Done)
         while True:
@@ -199,7 +217,9 @@ class ClientSession:
                 frame = self._read(None)
             except _Broken:
                 self.close()
-                raise ConnectionLost(f"the daemon at {self.path} has closed the stream of events") from None
+                raise ConnectionLost(
+                    f"the daemon at {self.path} has closed the stream of events"
+                ) from None
             if bytes(frame.event):
                 self._events.append(self._decoded(frame.event, EventRecord))
 
@@ -211,7 +231,9 @@ class ClientSession:
 
     def _unreadable(self, why: str) -> Refusal:
         self.close()
-        text = f"the answer from {self.path} cannot be read ({why}); is the daemon of another version?"
+        text = (
+            f"the answer from {self.path} cannot be read ({why}); is the daemon of another version?"
+        )
         return Refusal("protocol-version", text)
 
     def _exchange(self, body: bytes, number: int, timeout: float | None) -> _Frame:
@@ -222,7 +244,9 @@ class ClientSession:
         except TimeoutError:
             raise self._too_late(timeout) from None
         except OSError:
-            pass  # A daemon that refuses a frame answers before it closes: the answer may already be there.
+            # A daemon that refuses a frame answers before it closes: the answer may already be
+            # there.
+            pass
         limit = None if timeout is None else time.monotonic() + timeout
         while True:
             frame = self._read(limit, timeout)
@@ -235,7 +259,9 @@ class ClientSession:
         assert self._socket is not None
         while not self._frames:
             try:
-                self._socket.settimeout(None if limit is None else max(limit - time.monotonic(), 0.001))
+                self._socket.settimeout(
+                    None if limit is None else max(limit - time.monotonic(), 0.001)
+                )
                 data = self._socket.recv(_PIECE)
             except TimeoutError:
                 raise self._too_late(timeout) from None

@@ -1,8 +1,10 @@
-"""Whether other users may write to a file that is read: kernels to run, a daemon's socket, a result.
+"""Whether other users may write to a file that is read: kernels to run, a daemon's socket, a
+result.
 
-*Other users* are all but ourselves and root.  A group counts as other users unless it is root's or has no other member, as the
-groups that many systems give to each user.  A directory with a sticky bit to which others may write (``/tmp``) counts as safe:
-others cannot replace files that are ours or root's.
+*Other users* are all but ourselves and root.  A group counts as other users unless it is root's or
+has no other member, as the groups that many systems give to each user.  A directory with a sticky
+bit to which others may write (``/tmp``) counts as safe: others cannot replace files that are ours
+or root's.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def others_may_write(found: os.stat_result) -> bool:
-    """Whether other users may write to a file or directory, by its mode; its owner is not checked."""
+    """Whether other users may write to a file or directory, by its mode; its owner is not
+    checked."""
     mode = found.st_mode
     return bool(mode & stat.S_IWOTH) or bool(mode & stat.S_IWGRP and _has_others(found.st_gid))
 
@@ -41,15 +44,18 @@ def check_not_open(path: Path) -> None:
         return
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         raise InputError(
-            f"{path}: every user may write to it (mode {stat.S_IMODE(mode):04o}), so it is not read; take that right away "
+            f"{path}: every user may write to it (mode {stat.S_IMODE(mode):04o}), so it is not "
+            "read; take that right away "
             f"(chmod o-w {path}), or make a copy of your own"
         )
 
 
 def who_may_replace(path: str | os.PathLike[str]) -> str:
-    """Return a description of how other users could replace the file at a path; empty if they cannot.
+    """Return a description of how other users could replace the file at a path; empty if they
+    cannot.
 
-    Every directory of the path counts, also those behind symbolic links.  A path that does not exist or cannot be read is safe.
+    Every directory of the path counts, also those behind symbolic links.  A path that does not
+    exist or cannot be read is safe.
     """
     for whole in dict.fromkeys((os.path.abspath(path), os.path.realpath(path))):
         folder = "/"
@@ -64,7 +70,10 @@ def who_may_replace(path: str | os.PathLike[str]) -> str:
             except OSError:
                 break
             if is_open and is_of_another(found):
-                return f"{entry} belongs to user {found.st_uid}, in {folder}, to which others may write"
+                return (
+                    f"{entry} belongs to user {found.st_uid}, in {folder}, to which others may "
+                    "write"
+                )
             folder = entry
     return ""
 

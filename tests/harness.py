@@ -1,4 +1,5 @@
-"""Builders for tests: workloads from the oracle's jobs, runs of both drivers, real logs where they are."""
+"""Builders for tests: workloads from the oracle's jobs, runs of both drivers, real logs where they
+are."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def size(default: int, nightly: int) -> int:
 
 
 def draws(count: int, policy: str) -> int:
-    """Return how many random cases a policy is held to: all, but half where it is one of ours, a few with other parameters."""
+    """Return how many random cases a policy is held to: all, but half where it is one of ours, a
+    few with other parameters."""
     name, _, parameters = policy.partition(":")
     if NIGHTLY or name not in POLICIES:
         return count
@@ -76,16 +78,26 @@ def workload_of(jobs: Sequence[Job], procs: int, memory: Sequence[int] | None = 
     )
 
 
-def run_named(work: Workload, policy: str, *, driver: str = "auto", machine: Machine | None = None) -> Schedule:
+def run_named(
+    work: Workload, policy: str, *, driver: str = "auto", machine: Machine | None = None
+) -> Schedule:
     """Run a policy by name, audited."""
-    return run(work, machine or one_host(work.procs_total), load_policy(policy), driver=driver, is_audited=True)
+    return run(
+        work,
+        machine or one_host(work.procs_total),
+        load_policy(policy),
+        driver=driver,
+        is_audited=True,
+    )
 
 
 def assert_same(schedule: Schedule, outcomes: Sequence[Outcome], context: str = "") -> None:
     """Hold a schedule to the oracle, job for job, in start, end, kind and promises."""
     assert schedule.start.tolist() == [outcome.start for outcome in outcomes], context
     assert schedule.end.tolist() == [outcome.end for outcome in outcomes], context
-    assert [KINDS[kind] for kind in schedule.kind] == [outcome.kind for outcome in outcomes], context
+    assert [KINDS[kind] for kind in schedule.kind] == [outcome.kind for outcome in outcomes], (
+        context
+    )
     promises = [-1 if outcome.promise is None else outcome.promise for outcome in outcomes]
     first = [-1 if outcome.first_promise is None else outcome.first_promise for outcome in outcomes]
     assert schedule.promise.tolist() == promises, context
@@ -93,12 +105,14 @@ def assert_same(schedule: Schedule, outcomes: Sequence[Outcome], context: str = 
 
 
 def total_wait(schedule: Schedule) -> Int64Array:
-    """Return how long each job that ran did not advance, in one go or in pieces: response less run time."""
+    """Return how long each job that ran did not advance, in one go or in pieces: response less run
+    time."""
     return schedule.end - schedule.workload.submit - schedule.workload.run
 
 
 def same_schedule(one: Schedule, other: Schedule) -> bool:
-    """Return whether two schedules are equal to the microsecond, in kinds, promises and refusals too."""
+    """Return whether two schedules are equal to the microsecond, in kinds, promises and refusals
+    too."""
     names = ("start", "end", "kind", "promise", "first_promise")
     return (one.queue_max, one.rejected) == (other.queue_max, other.rejected) and all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in names
@@ -114,15 +128,23 @@ def real_log(name: str, procs: int, first: int | None = None, **options: object)
 
 
 def command(
-    *words: str, code: int | None = 0, cwd: Path | None = None, environment: dict[str, str] | None = None
+    *words: str,
+    code: int | None = 0,
+    cwd: Path | None = None,
+    environment: dict[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``qbatch`` in this process, where a process of its own would prove no more; it must end with ``code``."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    """Run ``qbatch`` in this process, where a process of its own would prove no more; it must end
+    with ``code``."""
+    out, err = (
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)
+    )
     with (
-        contextlib.chdir(cwd or OWN_TRACES.parent), mock.patch.object(sys, "argv", ["qbatch", *words]),
+        contextlib.chdir(cwd or OWN_TRACES.parent),
+        mock.patch.object(sys, "argv", ["qbatch", *words]),
         mock.patch.dict(os.environ, environment or {}, clear=environment is not None),
-        contextlib.redirect_stdout(out), contextlib.redirect_stderr(err),
-    ):  # fmt: skip
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
         ended = run_command(list(words))
     said = [each.buffer.getvalue().decode() for each in (out, err)]  # type: ignore[attr-defined]
     assert code in (ended, None), said

@@ -15,7 +15,9 @@ pytest_plugins = "pytester"
 
 
 @pytest.fixture
-def begin(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.Pytester:
+def begin(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> pytest.Pytester:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
@@ -23,7 +25,9 @@ def begin(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def outcome(pytester: pytest.Pytester, *arguments: str, **wanted: int) -> str:
-    done = pytester.runpytest_subprocess("-p", PLUGIN, "-p", "no:cacheprovider", "--strict-markers", *arguments)
+    done = pytester.runpytest_subprocess(
+        "-p", PLUGIN, "-p", "no:cacheprovider", "--strict-markers", *arguments
+    )
     done.assert_outcomes(**wanted)
     return str(done.stdout)
 
@@ -64,7 +68,8 @@ def test_the_server_of_a_test(begin: pytest.Pytester, tmp_path: Path) -> None:
 
         @pytest.mark.qbatch(config='server = "other"', executor="emulated", time="x3600", policy="fcfs", torque=True)
         def test_marker_and_commands(qbatch_commands):
-            done = subprocess.run("echo 'sleep 1800' | qsub -W block=true; qstat 1", shell=True, capture_output=True, text=True)
+            line = "echo 'sleep 1800' | qsub -W block=true; qstat 1"
+            done = subprocess.run(line, shell=True, capture_output=True, text=True)
             assert "1.other" in done.stdout and " C batch" in done.stdout, done
         """
     )
@@ -117,6 +122,11 @@ def test_a_wrong_marker_or_configuration_is_an_error(begin: pytest.Pytester) -> 
 
 
 def test_the_import_is_cheap() -> None:
-    code = "import sys, pytest; before = set(sys.modules); import qbatch.pytest_plugin; print(sorted(set(sys.modules) - before))"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT)
+    code = (
+        "import sys, pytest; before = set(sys.modules); import qbatch.pytest_plugin; "
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT
+    )
     assert done.stdout.strip() == "['qbatch', 'qbatch.distribution', 'qbatch.pytest_plugin']"

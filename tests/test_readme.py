@@ -20,7 +20,11 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def own_code() -> str:
-    (code,) = (each for each in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "class Smallest" in each)
+    (code,) = (
+        each
+        for each in re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+        if "class Smallest" in each
+    )
     return code
 
 
@@ -44,11 +48,22 @@ def test_the_policy_of_the_readme_does_what_it_says() -> None:
 
 def test_the_contract_is_run_against_that_policy_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(own_code(), encoding="utf-8")
-    command = [Path(sys.executable).with_name("pytest"), "-q", "-p", "no:cacheprovider", ROOT / "tests" / "contract"]
+    command = [
+        Path(sys.executable).with_name("pytest"),
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        ROOT / "tests" / "contract",
+    ]
     found = {}
     for policy in ("mine:Smallest", "mine:Smalest"):
         done = subprocess.run(
-            [*command, "--policy", policy], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+            [*command, "--policy", policy],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
         )
         found[policy] = (done.returncode, done.stdout + done.stderr)
     code, text = found["mine:Smallest"]

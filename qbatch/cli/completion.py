@@ -1,7 +1,8 @@
-"""Shell completion of policies, metrics, breakdown keys and columns, and of the daemon's jobs, queues and hosts.
+"""Shell completion of policies, metrics, breakdown keys and columns, and of the daemon's jobs,
+queues and hosts.
 
-The name of a parameter selects its completion (:data:`BY_NAME`), the same in every command.  Completion must never fail or
-print: without a daemon it offers nothing.
+The name of a parameter selects its completion (:data:`BY_NAME`), the same in every command.
+ Completion must never fail or print: without a daemon it offers nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from qbatch.client import ClientSession
 
 Found = list[tuple[str, str]]
-"""Possible words, each with a short description, which some shells show.  Typer keeps those that begin as the typed word."""
+"""Possible words, each with a short description, which some shells show.  Typer keeps those that
+begin as the typed word."""
 
 _PATIENCE = 2.0
 _MOST = 500
@@ -65,7 +67,10 @@ def queues(context: typer.Context, incomplete: str) -> Found:
     from qbatch.wire.records import Queues
     from qbatch.wire.requests import QueueStatus
 
-    return [(each.name, "") for each in _known(context, lambda session: session.ask(QueueStatus(), Queues).queues)]
+    return [
+        (each.name, "")
+        for each in _known(context, lambda session: session.ask(QueueStatus(), Queues).queues)
+    ]
 
 
 def hosts(context: typer.Context, incomplete: str) -> Found:
@@ -73,22 +78,36 @@ def hosts(context: typer.Context, incomplete: str) -> Found:
     from qbatch.wire.records import Hosts
     from qbatch.wire.requests import HostStatus
 
-    return [(each.name, each.state) for each in _known(context, lambda session: session.ask(HostStatus(), Hosts).hosts)]
+    return [
+        (each.name, each.state)
+        for each in _known(context, lambda session: session.ask(HostStatus(), Hosts).hosts)
+    ]
 
 
 def _known(context: typer.Context, ask: Callable[[ClientSession], Iterable[Any]]) -> list[Any]:
     """Return the answer of the daemon, nothing if there is no daemon."""
     from qbatch.client import ClientSession
 
-    with suppress(QbatchError), ClientSession(context.params.get("socket"), timeout=_PATIENCE, patience=0.0) as session:
+    with (
+        suppress(QbatchError),
+        ClientSession(context.params.get("socket"), timeout=_PATIENCE, patience=0.0) as session,
+    ):
         return list(ask(session))
     return []
 
 
 BY_NAME: dict[str, Callable[..., Found]] = {
-    "policy": policies, "policies": policies, "baseline": policies, "by": breakdowns, "metric": metrics, "identifiers": jobs,
-    "job": jobs, "queue": queues, "queues": queues, "hosts": hosts,
-}  # fmt: skip
+    "policy": policies,
+    "policies": policies,
+    "baseline": policies,
+    "by": breakdowns,
+    "metric": metrics,
+    "identifiers": jobs,
+    "job": jobs,
+    "queue": queues,
+    "queues": queues,
+    "hosts": hosts,
+}
 """The completion of a parameter, by the parameter's name."""
 
 

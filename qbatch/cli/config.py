@@ -1,4 +1,5 @@
-"""``qbatch config check|show|keys``: check the configuration file, print it with origins, list its keys."""
+"""``qbatch config check|show|keys``: check the configuration file, print it with origins, list its
+keys."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ _FILE = typer.Option(None, "--config", help="Configuration file, instead of the 
 
 @app.command("check")
 def check(
-    file: Path | None = typer.Argument(None, metavar="FILE", help="Configuration file, instead of the usual one."),
+    file: Path | None = typer.Argument(
+        None, metavar="FILE", help="Configuration file, instead of the usual one."
+    ),
     config: Path | None = _FILE,
 ) -> None:
     """Check a configuration file: every key, every value, and whether they fit together."""
@@ -71,5 +74,8 @@ def keys() -> None:
     """List every key with its default and its meaning."""
     from qbatch.daemon.settings import KEYS
 
-    rows = [[f"[[{key.table}]]" if key.table else "top", key.name, key.default, key.meaning] for key in KEYS]
+    rows = [
+        [f"[[{key.table}]]" if key.table else "top", key.name, key.default, key.meaning]
+        for key in KEYS
+    ]
     print_table("", ["table", "key", "default", "meaning"], rows, left=4)

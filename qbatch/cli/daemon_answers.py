@@ -20,7 +20,9 @@ from qbatch.wire.requests import STATES, Request
 Result = TypeVar("Result", bound=msgspec.Struct)
 
 
-def ask(request: Request, kind: type[Result], socket: str | None = None, *, timeout: float | None = 60.0) -> Result:
+def ask(
+    request: Request, kind: type[Result], socket: str | None = None, *, timeout: float | None = 60.0
+) -> Result:
     """Send one request to the daemon and return the answer.
 
     Raises:
@@ -33,7 +35,10 @@ def ask(request: Request, kind: type[Result], socket: str | None = None, *, time
 def print_json(schema: str, record: Any) -> None:
     """Print a record as a versioned JSON document: ``{"schema": "qbatch.NAME/1", ...}``."""
     body = msgspec.to_builtins(record)
-    document = {"schema": f"qbatch.{schema}/1", **(body if isinstance(body, dict) else {"items": body})}
+    document = {
+        "schema": f"qbatch.{schema}/1",
+        **(body if isinstance(body, dict) else {"items": body}),
+    }
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
 
 

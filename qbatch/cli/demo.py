@@ -1,4 +1,5 @@
-"""``qbatch demo``: show the monitor at work, or a comparison of policies, in one command and without a download."""
+"""``qbatch demo``: show the monitor at work, or a comparison of policies, in one command and
+without a download."""
 
 from __future__ import annotations
 
@@ -36,16 +37,25 @@ qstat -x
 def demo(
     out: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Keep the log, the result and the pictures there [nothing is kept]."),
+        typer.Option(
+            metavar="DIR", help="Keep the log, the result and the pictures there [nothing is kept]."
+        ),
     ] = None,
-    jobs: Annotated[int, typer.Option(min=10, max=1_000_000, help="Number of jobs of the generated log.")] = 2000,
+    jobs: Annotated[
+        int, typer.Option(min=10, max=1_000_000, help="Number of jobs of the generated log.")
+    ] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generated log.")] = 1,
-    speed: Annotated[float, typer.Option(min=1, max=1e6, help="In the monitor: seconds of the log per real second.")] = 5000,
+    speed: Annotated[
+        float,
+        typer.Option(min=1, max=1e6, help="In the monitor: seconds of the log per real second."),
+    ] = 5000,
     monitor: Annotated[
-        bool | None, typer.Option("--monitor/--no-monitor", help="Open the monitor [only on a terminal].")
+        bool | None,
+        typer.Option("--monitor/--no-monitor", help="Open the monitor [only on a terminal]."),
     ] = None,
 ) -> None:
-    """Watch a private batch system work through a generated log; then compare three policies on it."""
+    """Watch a private batch system work through a generated log; then compare three policies on
+    it."""
     from qbatch.results.output import whole_file
     from qbatch.workloads import generate_log, write_log
 
@@ -60,12 +70,16 @@ def demo(
         _compare(folder, path, jobs, is_kept=out is not None)
     here = sys.argv[0] if os.path.basename(sys.argv[0]) == "qbatch" else "qbatch"
     log_name = f"{out}/demo.swf" if out is not None else "LOG.swf"
-    talk(f"next: {here} up; {here} top; {here} replay {log_name} -p easy --explain 900; {here} policies; {here} --help")
+    talk(
+        f"next: {here} up; {here} top; {here} replay {log_name} -p easy --explain 900; {here} "
+        f"policies; {here} --help"
+    )
 
 
 @contextlib.contextmanager
 def _folder(out: str | None) -> Iterator[Path]:
-    """Yield the folder in which the demonstration works; a temporary one unless ``--out`` names one."""
+    """Yield the folder in which the demonstration works; a temporary one unless ``--out`` names
+    one."""
     if out is None:
         with tempfile.TemporaryDirectory(prefix="qbatch-demo-") as name:
             yield Path(name)
@@ -99,16 +113,23 @@ def _compare(folder: Path, path: Path, jobs: int, *, is_kept: bool) -> None:
     from qbatch.cli.replay import replay
 
     where = f": {path}" if is_kept else ""
-    talk(f"a log of {jobs} jobs on {_PROCS} processors{where}, under three policies (qbatch replay):")
+    talk(
+        f"a log of {jobs} jobs on {_PROCS} processors{where}, under three policies (qbatch replay):"
+    )
     sys.stdout.flush()
     result = folder / "result"
     if result.is_dir():
         shutil.rmtree(result)
-    has_pictures = is_kept and all(find_spec(name) is not None for name in ("matplotlib", "pyarrow"))
+    has_pictures = is_kept and all(
+        find_spec(name) is not None for name in ("matplotlib", "pyarrow")
+    )
     replay(
-        str(path), policy=list(_POLICIES), out=str(result) if has_pictures else None,
-        jobs=str(folder / "jobs.csv"), quiet=False,
-    )  # fmt: skip
+        str(path),
+        policy=list(_POLICIES),
+        out=str(result) if has_pictures else None,
+        jobs=str(folder / "jobs.csv"),
+        quiet=False,
+    )
     sys.stdout.flush()
     if has_pictures:
         talk("pictures (qbatch plot):")

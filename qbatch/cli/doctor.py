@@ -32,9 +32,11 @@ class HealthFinding(NamedTuple):
 
 
 def doctor(
-    json: bool = typer.Option(False, "--json", help="Print the findings as JSON."), state: Path | None = STATE
+    json: bool = typer.Option(False, "--json", help="Print the findings as JSON."),
+    state: Path | None = STATE,
 ) -> None:
-    """Check everything that a daemon needs; print what is wrong and how to repair it (exit 1 if anything is wrong)."""
+    """Check everything that a daemon needs; print what is wrong and how to repair it (exit 1 if
+    anything is wrong)."""
     findings = list(_look(paths.state_directory()))
     if json:
         print_json("doctor", {"findings": [finding._asdict() for finding in findings]})
@@ -58,9 +60,13 @@ def _look(state: Path) -> Iterator[HealthFinding]:
             read_config(path)
             yield HealthFinding("configuration", "ok", str(path))
         except QbatchError as error:
-            yield HealthFinding("configuration", "wrong", str(error), "check it with: qbatch config check")
+            yield HealthFinding(
+                "configuration", "wrong", str(error), "check it with: qbatch config check"
+            )
     else:
-        yield HealthFinding("configuration", "ok", f"no file at {path}: the built-in configuration applies")
+        yield HealthFinding(
+            "configuration", "ok", f"no file at {path}: the built-in configuration applies"
+        )
     yield from _store(state)
     yield from _cache()
     yield from _commands()
@@ -68,18 +74,27 @@ def _look(state: Path) -> Iterator[HealthFinding]:
 
 
 def _distribution() -> Iterator[HealthFinding]:
-    """Check how this program is installed, and whether the other program called ``qbatch`` shares the environment."""
+    """Check how this program is installed, and whether the other program called ``qbatch`` shares
+    the environment."""
     try:
         yield HealthFinding("distribution", "ok", f"{NAME} {metadata.version(NAME)}")
     except metadata.PackageNotFoundError:
-        yield HealthFinding("distribution", "ok", f"{NAME} is not installed; it runs from {Path(__file__).parents[2]}")
+        yield HealthFinding(
+            "distribution",
+            "ok",
+            f"{NAME} is not installed; it runs from {Path(__file__).parents[2]}",
+        )
     try:
         other = metadata.distribution(TAKEN_NAME)
     except metadata.PackageNotFoundError:
         return
     again = f"pip uninstall {TAKEN_NAME}, then install {NAME} again: both own the command qbatch"
     is_other = any(str(file) == "qbatch/qbatch.py" for file in other.files or ())
-    what = "another program (a submitter for PBS, SGE and Slurm)" if is_other else "this program under its former name"
+    what = (
+        "another program (a submitter for PBS, SGE and Slurm)"
+        if is_other
+        else "this program under its former name"
+    )
     text = f"{TAKEN_NAME} {other.version} is {what}, and is installed here too"
     yield HealthFinding("distribution", "wrong" if is_other else "warning", text, again)
 
@@ -97,7 +112,9 @@ def _socket() -> Iterator[HealthFinding]:
         yield HealthFinding("socket", "wrong", text, "set QBATCH_SOCKET to a shorter path")
     elif path != paths.SYSTEM_SOCKET and (reason := _why_not_written(Path(path).parent)):
         text = f"{path} cannot be created: {reason}"
-        yield HealthFinding("socket", "wrong", text, "set QBATCH_SOCKET to a path in a folder of your own")
+        yield HealthFinding(
+            "socket", "wrong", text, "set QBATCH_SOCKET to a path in a folder of your own"
+        )
     elif not os.environ.get("XDG_RUNTIME_DIR") and not os.environ.get("QBATCH_SOCKET"):
         yield HealthFinding("socket", "ok", f"{path} (there is no XDG_RUNTIME_DIR)")
     else:
@@ -105,7 +122,8 @@ def _socket() -> Iterator[HealthFinding]:
 
 
 def _why_not_written(folder: Path) -> str:
-    """Try to write a file in a folder, or to create the folder; return why that fails, or an empty text."""
+    """Try to write a file in a folder, or to create the folder; return why that fails, or an empty
+    text."""
     try:
         if folder.is_dir():
             with tempfile.TemporaryFile(dir=folder) as file:
@@ -129,7 +147,9 @@ def _cache() -> Iterator[HealthFinding]:
     folder = paths.cache_directory()
     unwritable = _why_not_written(folder)
     if unwritable:
-        text = f"{folder} cannot be written ({unwritable}): every process compiles the kernels again"
+        text = (
+            f"{folder} cannot be written ({unwritable}): every process compiles the kernels again"
+        )
         yield HealthFinding("cache", "warning", text, "set QBATCH_CACHE to a folder of your own")
         return
     try:
@@ -146,7 +166,9 @@ def _cache() -> Iterator[HealthFinding]:
         yield HealthFinding("object code", "warning", text, reason)
     else:
         later = " from the first compilation on" if reason is None else ""
-        yield HealthFinding("object code", "ok", f"kept{later}: a command with compiled kernels does not load Numba")
+        yield HealthFinding(
+            "object code", "ok", f"kept{later}: a command with compiled kernels does not load Numba"
+        )
 
 
 def _store(state: Path) -> Iterator[HealthFinding]:
@@ -164,7 +186,9 @@ def _store(state: Path) -> Iterator[HealthFinding]:
     if found.st_uid != os.getuid():
         yield HealthFinding("store", "wrong", f"{state} belongs to user {found.st_uid}", another)
     elif found.st_mode & 0o077:
-        yield HealthFinding("store", "warning", f"{state} may be entered by others", f"chmod 700 {state}")
+        yield HealthFinding(
+            "store", "warning", f"{state} may be entered by others", f"chmod 700 {state}"
+        )
     else:
         try:
             check_directory(state)
@@ -184,10 +208,17 @@ def _commands() -> Iterator[HealthFinding]:
     for name in _COMMANDS:
         first = shutil.which(name)
         if first is None:
-            yield HealthFinding(name, "warning", "is not on PATH", f"add {ours} to PATH, or use: qbatch run -- COMMAND")
+            yield HealthFinding(
+                name,
+                "warning",
+                "is not on PATH",
+                f"add {ours} to PATH, or use: qbatch run -- COMMAND",
+            )
         elif Path(first).parent.resolve() != ours.resolve():
             other = "the other program of that name" if name == "qbatch" else "another PBS or Slurm"
-            yield HealthFinding(name, "warning", f"{first} comes first on PATH: {other}?", f"put {ours} in front")
+            yield HealthFinding(
+                name, "warning", f"{first} comes first on PATH: {other}?", f"put {ours} in front"
+            )
         else:
             yield HealthFinding(name, "ok", first)
 
@@ -203,7 +234,9 @@ def _daemon() -> Iterator[HealthFinding]:
             yield HealthFinding("daemon", "ok", f"process {server.pid}, {server.total} jobs")
             for problem in server.problems:
                 yield HealthFinding("daemon", "wrong", problem)
-            yield HealthFinding("invariants", "ok", session.ask(Check(), Text).text.strip().splitlines()[-1])
+            yield HealthFinding(
+                "invariants", "ok", session.ask(Check(), Text).text.strip().splitlines()[-1]
+            )
     except QbatchError as error:
         verdict = "warning" if error.exit_code in (5, 7) else "wrong"
         yield HealthFinding("daemon", verdict, str(error))

@@ -1,4 +1,5 @@
-"""``qbatch export``: write a result, job rows, or what ran on the live server, for other programs."""
+"""``qbatch export``: write a result, job rows, or what ran on the live server, for other
+programs."""
 
 from __future__ import annotations
 
@@ -27,32 +28,44 @@ def export(
         str,
         typer.Argument(
             metavar="FORM",
-            help="Format to write: parquet, csv, swf, chrome (for Perfetto), batsim, or result (a directory).",
+            help=(
+                "Format to write: parquet, csv, swf, chrome (for Perfetto), batsim, or result (a "
+                "directory)."
+            ),
         ),
     ],
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="SOURCE", help="DIR or DIR:POLICY of a result, or job rows (.csv, .parquet) [the daemon's history]."
+            metavar="SOURCE",
+            help=(
+                "DIR or DIR:POLICY of a result, or job rows (.csv, .parquet) [the daemon's "
+                "history]."
+            ),
         ),
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="File [stdout], or the directory of a result.")
+        str | None,
+        typer.Option("--output", "-o", help="File [stdout], or the directory of a result."),
     ] = None,
     policy: OnlyPolicies = None,
     procs: Annotated[
-        int | None, typer.Option("--procs", min=1, help="Processors of the machine, if SOURCE is job rows.")
+        int | None,
+        typer.Option("--procs", min=1, help="Processors of the machine, if SOURCE is job rows."),
     ] = None,
     socket: Annotated[str | None, typer.Option("--socket", help="Socket of the daemon.")] = None,
 ) -> None:
-    """Write a schedule for other programs: job rows, SWF, a Perfetto trace, Batsim's jobs.csv, or a result directory."""
+    """Write a schedule for other programs: job rows, SWF, a Perfetto trace, Batsim's jobs.csv, or a
+    result directory."""
     if form not in FORMS:
         raise UsageError(f"export {form}: use one of {', '.join(FORMS)}{suggestion(form, FORMS)}")
     target = None if output in (None, "-") else output
     if source is not None and socket is not None:
         raise UsageError(f"--socket names a daemon and {source!r} a result: leave one out")
     if source is None and (policy or procs):
-        raise UsageError("--policy and --procs are for a result or job rows; name one, or leave them out")
+        raise UsageError(
+            "--policy and --procs are for a result or job rows; name one, or leave them out"
+        )
     _check_output(form, source, target)
     from qbatch.results.exports import FORMS as FORMS_OF_EXPORT
     from qbatch.results.exports import Exportable, write_directory
@@ -67,7 +80,10 @@ def export(
         for note in recorded_notes(result):
             talk(f"note: {note}")
         jobs = sum(int(schedule.ran.sum()) for schedule in result.schedules)
-        exported, summary = Exportable(result), f"{jobs:,} jobs of {result.name} under {', '.join(result.policies)}"
+        exported, summary = (
+            Exportable(result),
+            f"{jobs:,} jobs of {result.name} under {', '.join(result.policies)}",
+        )
     losses: list[str] = []
     if form == "result" and target is not None:
         make_folder(target)
@@ -110,7 +126,8 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
 
 
 def _live(form: str, socket: str | None) -> tuple[Exportable, str]:
-    """Ask the daemon for its jobs, page by page; return them in their states at the first request."""
+    """Ask the daemon for its jobs, page by page; return them in their states at the first
+    request."""
     from qbatch.daemon.export import exportable_of
 
     jobs: list[records.JobRecord] = []
@@ -125,14 +142,18 @@ def _live(form: str, socket: str | None) -> tuple[Exportable, str]:
     found = exportable_of(jobs, hosts, page.server, now, log)
     if form == "swf" and (found.running or found.waiting):
         summary = (
-            f"{found.ended:,} ended, {found.running:,} running (status 2, run time so far) and {found.waiting:,} waiting "
+            f"{found.ended:,} ended, {found.running:,} running (status 2, run time so far) and "
+            f"{found.waiting:,} waiting "
             f"(no wait, no run time); {found.others:,} that never ran or are held are left out"
         )
         return found.exported, summary
     if not found.ended:
-        raise InputError("no job has ended yet: there is nothing to export" if found.running else _NOTHING)
+        raise InputError(
+            "no job has ended yet: there is nothing to export" if found.running else _NOTHING
+        )
     summary = (
-        f"{found.ended:,} jobs; {found.others:,} that never ran{' or are held' * bool(found.running + found.waiting)}"
+        f"{found.ended:,} jobs; {found.others:,} that never "
+        f"ran{' or are held' * bool(found.running + found.waiting)}"
     )
     if found.running or found.waiting:
         summary += f", {found.running:,} that run and {found.waiting:,} that wait"

@@ -19,9 +19,17 @@ app = command_group("Generate a workload log from a model.")
 def origin2000(
     month: Annotated[str, typer.Option(metavar="YYYY-MM", help="Month, from 1999-10 to 2000-03.")],
     seed: Annotated[int, typer.Option(min=0, help="Seed; the same seed gives the same log.")] = 1,
-    warmup_days: Annotated[int, typer.Option(help="Days of the previous month to add, 0 to 28.")] = 7,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SWF file (.gz compresses); - is stdout.")] = "-",
-    facts: Annotated[bool, typer.Option("--facts", help="Print a comparison with the paper's month, not the log.")] = False,
+    warmup_days: Annotated[
+        int, typer.Option(help="Days of the previous month to add, 0 to 28.")
+    ] = 7,
+    out: Annotated[
+        str,
+        typer.Option("--out", "-o", metavar="FILE", help="SWF file (.gz compresses); - is stdout."),
+    ] = "-",
+    facts: Annotated[
+        bool,
+        typer.Option("--facts", help="Print a comparison with the paper's month, not the log."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
     """Generate a month of NCSA's Origin 2000 after table 4 of Chiang and Vernon (2001)."""
@@ -37,35 +45,67 @@ def origin2000(
 
 @app.command()
 def lublin(
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SWF file (.gz compresses); - is stdout.")] = "-",
+    out: Annotated[
+        str,
+        typer.Option("--out", "-o", metavar="FILE", help="SWF file (.gz compresses); - is stdout."),
+    ] = "-",
     jobs: Annotated[int, typer.Option(help="Number of jobs.")] = 10_000,
     procs: Annotated[int, typer.Option(help="Processors of the machine.")] = 128,
     types: Annotated[
-        str, typer.Option(metavar="TYPES", help="Types of jobs: none, batch, interactive, or both in two queues.")
+        str,
+        typer.Option(
+            metavar="TYPES", help="Types of jobs: none, batch, interactive, or both in two queues."
+        ),
     ] = "none",
     seed: Annotated[int, typer.Option(min=0, help="Seed; the same seed gives the same log.")] = 1,
-    load: Annotated[float | None, typer.Option(help="Offered load to reach by stretching the arrivals.")] = None,
+    load: Annotated[
+        float | None, typer.Option(help="Offered load to reach by stretching the arrivals.")
+    ] = None,
     interarrival: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Mean gap to reach by stretching the arrivals.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="Mean gap to reach by stretching the arrivals."),
     ] = None,
     estimates: Annotated[
-        str, typer.Option(metavar="MODEL", help="exact (the run times) or tsafrir (what users request).")
+        str,
+        typer.Option(
+            metavar="MODEL", help="exact (the run times) or tsafrir (what users request)."
+        ),
     ] = "exact",
     estimate_max: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="Largest estimate of tsafrir [whole hours, at least the longest run].")
+        int | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Largest estimate of tsafrir [whole hours, at least the longest run].",
+        ),
     ] = None,
-    ulow: Annotated[float | None, typer.Option(help="log2 of the smallest parallel size, plus or minus 0.2.")] = None,
-    umed: Annotated[float | None, typer.Option(help="log2 of the size that most jobs do not exceed.")] = None,
+    ulow: Annotated[
+        float | None, typer.Option(help="log2 of the smallest parallel size, plus or minus 0.2.")
+    ] = None,
+    umed: Annotated[
+        float | None, typer.Option(help="log2 of the size that most jobs do not exceed.")
+    ] = None,
     uhi: Annotated[float | None, typer.Option(help="log2 of the largest size.")] = None,
-    uprob: Annotated[float | None, typer.Option(help="Share of the parallel jobs below umed.")] = None,
+    uprob: Annotated[
+        float | None, typer.Option(help="Share of the parallel jobs below umed.")
+    ] = None,
 ) -> None:
     """Generate a log of the model of Lublin and Feitelson (2003)."""
     from qbatch.workloads.lublin import generate_lublin
 
     log = generate_lublin(
-        jobs=jobs, procs=procs, types=types, seed=seed, load=load, interarrival=interarrival, estimates=estimates,
-        estimate_max=estimate_max, ulow=ulow, umed=umed, uhi=uhi, uprob=uprob,
-    )  # fmt: skip
+        jobs=jobs,
+        procs=procs,
+        types=types,
+        seed=seed,
+        load=load,
+        interarrival=interarrival,
+        estimates=estimates,
+        estimate_max=estimate_max,
+        ulow=ulow,
+        umed=umed,
+        uhi=uhi,
+        uprob=uprob,
+    )
     write_log_to(log, out)
 
 
@@ -77,15 +117,26 @@ def _print_facts(name: str, seed: int, *, as_json: bool) -> None:
         typer.echo(json.dumps({"schema": SCHEMA, **record}, indent=2, allow_nan=False))
         return
     demands = [
-        [each["name"], str(each["jobs"]), str(each["procs_printed"]), f"{each['procs_percent']:.2f}",
-         str(each["memory_printed"]), f"{each['memory_percent']:.2f}"]
+        [
+            each["name"],
+            str(each["jobs"]),
+            str(each["procs_printed"]),
+            f"{each['procs_percent']:.2f}",
+            str(each["memory_printed"]),
+            f"{each['memory_percent']:.2f}",
+        ]
         for each in (record["overall"], *record["classes"])
-    ]  # fmt: skip
+    ]
     title = f"{name}, seed {seed}: demands in percent of the machine, as printed and as generated"
     print_table(title, ["class", "jobs", "processors", "generated", "memory", "generated"], demands)
     typer.echo("")
     lines = [
-        [each["name"], f"{each['value']:.3f}", f"{each['low']:g} to {each['high']:g}", "" if each["in_range"] else "NO"]
+        [
+            each["name"],
+            f"{each['value']:.3f}",
+            f"{each['low']:g} to {each['high']:g}",
+            "" if each["in_range"] else "NO",
+        ]
         for each in record["facts"]
     ]
     print_table("", ["of the jobs of the month", "value", "range", ""], lines)

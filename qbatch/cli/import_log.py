@@ -20,41 +20,82 @@ Text = str | None
 
 
 def import_log(
-    form: Annotated[str, typer.Argument(metavar="FORMAT", help="pbs (accounting files) or slurm (sacct --parsable2).")],
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="Files (also .gz or .xz) or directories; - is stdin.")
+    form: Annotated[
+        str,
+        typer.Argument(
+            metavar="FORMAT", help="pbs (accounting files) or slurm (sacct --parsable2)."
+        ),
     ],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="LOG", help="SWF file (.gz compresses); - is stdout.")],
-    timezone: Annotated[Text, typer.Option(metavar="Area/City", help="Time zone of local times [this machine's].")] = None,
-    unit: Annotated[str, typer.Option(help="Unit of a processor in the log: cores or nodes.")] = "cores",
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Files (also .gz or .xz) or directories; - is stdin."),
+    ],
+    out: Annotated[
+        str,
+        typer.Option("--out", "-o", metavar="LOG", help="SWF file (.gz compresses); - is stdout."),
+    ],
+    timezone: Annotated[
+        Text, typer.Option(metavar="Area/City", help="Time zone of local times [this machine's].")
+    ] = None,
+    unit: Annotated[
+        str, typer.Option(help="Unit of a processor in the log: cores or nodes.")
+    ] = "cores",
     submit: Annotated[
-        str, typer.Option(help="Start of the wait: submitted, or eligible (not held, dependent or timed).")
+        str,
+        typer.Option(
+            help="Start of the wait: submitted, or eligible (not held, dependent or timed)."
+        ),
     ] = "submitted",
     queue: Annotated[
-        list[str] | None, typer.Option("--queue", "--partition", help="Only this queue; may be repeated.")
+        list[str] | None,
+        typer.Option("--queue", "--partition", help="Only this queue; may be repeated."),
     ] = None,
-    user: Annotated[list[str] | None, typer.Option("--user", help="Only this user; may be repeated.")] = None,
-    since: Annotated[Text, typer.Option("--from", metavar="T", help="First submission (ISO time or seconds).")] = None,
-    before: Annotated[Text, typer.Option("--to", metavar="T", help="Only submissions before this instant.")] = None,
+    user: Annotated[
+        list[str] | None, typer.Option("--user", help="Only this user; may be repeated.")
+    ] = None,
+    since: Annotated[
+        Text, typer.Option("--from", metavar="T", help="First submission (ISO time or seconds).")
+    ] = None,
+    before: Annotated[
+        Text, typer.Option("--to", metavar="T", help="Only submissions before this instant.")
+    ] = None,
     machine_procs: Annotated[
         int | None, typer.Option(min=1, help="Processors of the machine [the peak in use].")
     ] = None,
     machine_file: Annotated[
-        Text, typer.Option("--machine-file", metavar="FILE", help="Write a machine file (TOML) with the hosts seen.")
+        Text,
+        typer.Option(
+            "--machine-file",
+            metavar="FILE",
+            help="Write a machine file (TOML) with the hosts seen.",
+        ),
     ] = None,
     computer: Annotated[Text, typer.Option(help="Value of Computer in the header.")] = None,
     installation: Annotated[Text, typer.Option(help="Value of Installation in the header.")] = None,
     anonymize: Annotated[
-        bool, typer.Option("--anonymize", help="Replace the names of users, groups and accounts by numbers.")
+        bool,
+        typer.Option(
+            "--anonymize", help="Replace the names of users, groups and accounts by numbers."
+        ),
     ] = False,
-    anonymize_queues: Annotated[bool, typer.Option("--anonymize-queues", help="Replace the names of queues too.")] = False,
+    anonymize_queues: Annotated[
+        bool, typer.Option("--anonymize-queues", help="Replace the names of queues too.")
+    ] = False,
     key: Annotated[
-        Text, typer.Option("--key", metavar="FILE", help="Key that gives the same numbers in every import; created if missing.")
+        Text,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            help="Key that gives the same numbers in every import; created if missing.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary on stderr.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print no summary on stderr.")
+    ] = False,
 ) -> None:
-    """Make a workload log from the accounting files of a real cluster, to replay it under other policies."""
+    """Make a workload log from the accounting files of a real cluster, to replay it under other
+    policies."""
     from shlex import join
 
     from qbatch.distribution import __version__
@@ -64,23 +105,41 @@ def import_log(
     from qbatch.workloads.header import Header
     from qbatch.workloads.swf_writer import write_log
 
-    for option, value, known in (("FORMAT", form, FORMATS), ("--unit", unit, UNITS), ("--submit", submit, SUBMISSIONS)):
+    for option, value, known in (
+        ("FORMAT", form, FORMATS),
+        ("--unit", unit, UNITS),
+        ("--submit", submit, SUBMISSIONS),
+    ):
         check_choice(option, value, known)
     if (anonymize_queues or key is not None) and not anonymize:
         raise UsageError("--key and --anonymize-queues go with --anonymize; give it too")
     if out == "-" and as_json:
         raise UsageError("--json and -o - both want standard output; name a file with -o")
     if machine_file is not None and unit == "nodes":
-        raise UsageError("--machine-file counts processors of hosts, and --unit nodes counts hosts; leave one out")
+        raise UsageError(
+            "--machine-file counts processors of hosts, and --unit nodes counts hosts; leave one "
+            "out"
+        )
     _check_output(out, files, key, machine_file)
     # The header of an anonymous log has nothing that could identify a user.
     command = "qbatch import ... --anonymize" if anonymize else join(["qbatch", *sys.argv[1:]])
     options = ImportOptions(
-        timezone=timezone, is_eligible_submit=submit == "eligible", queues=tuple(queue or ()), users=tuple(user or ()),
-        since=since, before=before, unit=unit, is_anonymous=anonymize, has_anonymous_queues=anonymize_queues,
-        key=_key(key) if key is not None else None, machine_procs=machine_procs, computer=computer,
-        keeps_hosts=machine_file is not None, installation=installation, notes=(f"made by qbatch {__version__}: {command}",),
-    )  # fmt: skip
+        timezone=timezone,
+        is_eligible_submit=submit == "eligible",
+        queues=tuple(queue or ()),
+        users=tuple(user or ()),
+        since=since,
+        before=before,
+        unit=unit,
+        is_anonymous=anonymize,
+        has_anonymous_queues=anonymize_queues,
+        key=_key(key) if key is not None else None,
+        machine_procs=machine_procs,
+        computer=computer,
+        keeps_hosts=machine_file is not None,
+        installation=installation,
+        notes=(f"made by qbatch {__version__}: {command}",),
+    )
     with progress_bar("reading", None, "DownloadColumn", is_quiet=quiet) as update:
 
         def move(path: str, count: int) -> None:
@@ -94,14 +153,22 @@ def import_log(
     seen = done.seen
     if machine_file is not None and seen is not None:
         with whole_file(machine_file) as file:
-            lines = [*(f"# {remark}" for remark in seen.remarks), "", *machine_as_toml(seen.machine)]
+            lines = [
+                *(f"# {remark}" for remark in seen.remarks),
+                "",
+                *machine_as_toml(seen.machine),
+            ]
             file.write(("\n".join(lines) + "\n").encode(errors="replace"))
     if not quiet:
         _print_summary(done.document, out)
         if seen is not None:
-            talk(f"machine file: {machine_file}: {len(seen.machine.hosts):,} hosts, {seen.machine.procs:,} processors (of each "
-                 "host the most in use at once; hosts on which nothing ran are not in it); its comments describe the "
-                 "partitions")  # fmt: skip
+            talk(
+                f"machine file: {machine_file}: {len(seen.machine.hosts):,} hosts, "
+                f"{seen.machine.procs:,} processors (of each "
+                "host the most in use at once; hosts on which nothing ran are not in it); its "
+                "comments describe the "
+                "partitions"
+            )
         elif done.document["machine"]["hosts_seen"] and unit != "nodes":
             talk("--machine-file FILE writes the hosts seen as a machine file, for replay and up")
     if as_json:
@@ -109,13 +176,25 @@ def import_log(
 
 
 def _check_output(out: str, files: list[str], key: Text, machine_file: Text) -> None:
-    """Refuse, before any work, an output that cannot be written or that would overwrite an input."""
-    real = [os.path.realpath(path) for path in (out, key, machine_file, *files) if path is not None and path != "-"]
+    """Refuse, before any work, an output that cannot be written or that would overwrite an
+    input."""
+    real = [
+        os.path.realpath(path)
+        for path in (out, key, machine_file, *files)
+        if path is not None and path != "-"
+    ]
     if len(real) != len(set(real)):
-        raise UsageError("the accounting files, --key, --machine-file and -o must be different files, each named once")
+        raise UsageError(
+            "the accounting files, --key, --machine-file and -o must be different files, each "
+            "named once"
+        )
     folder = os.path.dirname(os.path.abspath(out))
-    if any(os.path.isdir(path) and os.path.realpath(path) == os.path.realpath(folder) for path in files):
-        raise UsageError(f"-o {out}: is among the accounting files; name a place outside of {folder}")
+    if any(
+        os.path.isdir(path) and os.path.realpath(path) == os.path.realpath(folder) for path in files
+    ):
+        raise UsageError(
+            f"-o {out}: is among the accounting files; name a place outside of {folder}"
+        )
     if out != "-" and not os.path.isdir(folder):
         raise OutputError(f"{out}: the folder {folder} does not exist; create it first")
 
@@ -125,9 +204,15 @@ def _key(path: str) -> bytes:
 
     key, is_new, is_open = read_or_make_key(path)
     if is_new:
-        talk(f"note: {path}: a new key; keep it, and keep it secret: later imports with it give the same numbers")
+        talk(
+            f"note: {path}: a new key; keep it, and keep it secret: later imports with it give the "
+            "same numbers"
+        )
     if is_open:
-        talk(f"warning: {path}: others may read this key, and try names against the log; chmod 600 {path}")
+        talk(
+            f"warning: {path}: others may read this key, and try names against the log; chmod 600 "
+            f"{path}"
+        )
     return key
 
 
@@ -137,22 +222,44 @@ def _print_summary(document: dict[str, Any], out: str) -> None:
 
     jobs, time, machine = document["jobs"], document["time"], document["machine"]
     name = "standard output" if out == "-" else out
-    talk(f"{name}: {jobs['ran']:,} jobs that ran, {jobs['never_ran']:,} cancelled before they ran; from "
-         f"{document['records']:,} records on {document['lines']:,} lines of {len(document['files']):,} files")  # fmt: skip
-    how = "the most in use at once; give the true size with --machine-procs" if machine["is_inferred"] else "as given"
+    talk(
+        f"{name}: {jobs['ran']:,} jobs that ran, {jobs['never_ran']:,} cancelled before they ran; "
+        "from "
+        f"{document['records']:,} records on {document['lines']:,} lines of "
+        f"{len(document['files']):,} files"
+    )
+    how = (
+        "the most in use at once; give the true size with --machine-procs"
+        if machine["is_inferred"]
+        else "as given"
+    )
     talk(f"machine: {machine['procs']:,} processors ({how}); {machine['hosts_seen']:,} hosts seen")
     if machine["wider_jobs"]:
-        talk(f"{machine['wider_jobs']:,} jobs request more processors than that: a replay skips them")
-    where = "" if time["zone_from"] == "--timezone" else f" ({time['zone_from']}; --timezone names another)"
+        talk(
+            f"{machine['wider_jobs']:,} jobs request more processors than that: a replay skips them"
+        )
+    where = (
+        ""
+        if time["zone_from"] == "--timezone"
+        else f" ({time['zone_from']}; --timezone names another)"
+    )
     talk(
-        f"local times: {time['zone']}{where}; {time['gaps']:,} in a gap, {time['folds']:,} in a fold of daylight saving"
+        f"local times: {time['zone']}{where}; {time['gaps']:,} in a gap, {time['folds']:,} in a "
+        "fold of daylight saving"
     )
     if jobs["eligible_later_than_submitted"]:
-        talk(f"{jobs['eligible_later_than_submitted']:,} jobs were eligible later than submitted (held, dependent, timed): "
-             "--submit eligible counts their waits from then")  # fmt: skip
+        talk(
+            f"{jobs['eligible_later_than_submitted']:,} jobs were eligible later than submitted "
+            "(held, dependent, timed): "
+            "--submit eligible counts their waits from then"
+        )
     rows = [
         [kind, f"{each['count']:,}", each["reason"], each["first"]]
-        for kind, part in (("UNUSABLE", "unusable"), ("adjusted", "adjusted"), ("left out", "ignored"))
+        for kind, part in (
+            ("UNUSABLE", "unusable"),
+            ("adjusted", "adjusted"),
+            ("left out", "ignored"),
+        )
         for each in document[part]
     ]
     for each in document["left_out"]:
@@ -165,9 +272,15 @@ def _print_summary(document: dict[str, Any], out: str) -> None:
             place = f"first: {first}" if first else ""
             talk(f"  {kind:<10}  {count:>{widths[1]}}  {reason:<{widths[2]}}  {place}".rstrip())
     if document["left_out"]:
-        talk("the header of the log lists what is not in it, as does every table and comparison of it")
+        talk(
+            "the header of the log lists what is not in it, as does every table and comparison of "
+            "it"
+        )
     unknown = document["unknown_fields"]
     if unknown:
         most = sorted(unknown.items(), key=lambda item: -item[1])[:5]
         listed = ", ".join(f"{name} ({count:,})" for name, count in most)
-        talk(f"  {len(unknown):,} unknown fields, ignored: {listed}{', ...' if len(unknown) > 5 else ''}")
+        talk(
+            f"  {len(unknown):,} unknown fields, ignored: "
+            f"{listed}{', ...' if len(unknown) > 5 else ''}"
+        )

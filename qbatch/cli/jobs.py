@@ -40,7 +40,9 @@ COLUMNS: dict[str, Callable[[JobRecord, int], str]] = {
     "priority": lambda job, now: str(job.priority),
     "estimate": lambda job, now: moment(job.estimated_start),
     "promised": lambda job, now: moment(job.promised),
-    "comment": lambda job, now: clean(job.comment)[:70] or ("cancelled" if is_cancelled(job) else "-"),
+    "comment": lambda job, now: (
+        clean(job.comment)[:70] or ("cancelled" if is_cancelled(job) else "-")
+    ),
 }
 """The columns that ``--columns`` accepts."""
 
@@ -52,10 +54,20 @@ def jobs(
     finished: bool = typer.Option(False, "--finished", "-x", help="Show finished jobs too."),
     user: list[str] = typer.Option([], "--user", "-u", help="Show only jobs of this user."),
     queue: list[str] = typer.Option([], "--queue", "-q", help="Show only jobs in this queue."),
-    state: str = typer.Option("", "--state", "-s", callback=read_states, help="Show only jobs in these states, such as QH."),
-    where: list[str] = typer.Option([], "--where", help="Show only jobs with this value, such as name=run1 or procs=4."),
+    state: str = typer.Option(
+        "",
+        "--state",
+        "-s",
+        callback=read_states,
+        help="Show only jobs in these states, such as QH.",
+    ),
+    where: list[str] = typer.Option(
+        [], "--where", help="Show only jobs with this value, such as name=run1 or procs=4."
+    ),
     subjobs: bool = typer.Option(False, "--subjobs", "-t", help="Show each job of an array."),
-    columns: str = typer.Option(DEFAULT, "--columns", "-c", help=f"Columns to show: {', '.join(COLUMNS)}."),
+    columns: str = typer.Option(
+        DEFAULT, "--columns", "-c", help=f"Columns to show: {', '.join(COLUMNS)}."
+    ),
     sort: str = typer.Option("", "--sort", help="Sort by this column."),
     limit: int = typer.Option(0, "--limit", help="Show at most this many jobs (0: all)."),
     json: bool = typer.Option(False, "--json", help="Print all fields as JSON."),
@@ -70,11 +82,19 @@ def jobs(
     conditions = [_condition(text) for text in where]
     for name in [*chosen, *([sort] if sort else []), *(name for name, _ in conditions)]:
         if name not in COLUMNS:
-            raise UsageError(f"there is no column {name!r}{suggestion(name, COLUMNS)} (known: {', '.join(COLUMNS)})")
+            raise UsageError(
+                f"there is no column {name!r}{suggestion(name, COLUMNS)} (known: "
+                f"{', '.join(COLUMNS)})"
+            )
     request = JobStatus(
-        jobs=tuple(identifiers or ()), finished="also" if finished or identifiers else "no", users=tuple(user),
-        queues=tuple(queue), states=state, subjobs=subjobs, with_estimates="estimate" in chosen,
-    )  # fmt: skip
+        jobs=tuple(identifiers or ()),
+        finished="also" if finished or identifiers else "no",
+        users=tuple(user),
+        queues=tuple(queue),
+        states=state,
+        subjobs=subjobs,
+        with_estimates="estimate" in chosen,
+    )
     while True:
         listed: list[JobRecord] = []
         errors: list[ErrorRecord] = []
@@ -96,9 +116,15 @@ def jobs(
         elif json:
             print_json("jobs", {"now": now, "server": page.server, "jobs": found})
         elif found:
-            print_table("", chosen, [[COLUMNS[name](job, now) for name in chosen] for job in found], left=5)
+            print_table(
+                "", chosen, [[COLUMNS[name](job, now) for name in chosen] for job in found], left=5
+            )
         else:
-            talk("no jobs" if finished or identifiers else "no active jobs; finished ones: qbatch jobs --finished")
+            talk(
+                "no jobs"
+                if finished or identifiers
+                else "no active jobs; finished ones: qbatch jobs --finished"
+            )
         code = report_errors(errors)
         if not watch:
             raise typer.Exit(code)
@@ -116,12 +142,14 @@ def _condition(text: str) -> tuple[str, str]:
 
 
 def _has(job: JobRecord, now: int, name: str, value: str) -> bool:
-    """Whether a column has a value: as the table shows it, or as the number of processors of the job."""
+    """Whether a column has a value: as the table shows it, or as the number of processors of the
+    job."""
     return value == COLUMNS[name](job, now) or (name == "procs" and value == str(procs_now(job)))
 
 
 def _order(job: JobRecord, now: int, name: str) -> tuple[bool, tuple[int, ...], str]:
-    """Return the sort key of a column: numbers, durations, sizes and instants by value, before texts."""
+    """Return the sort key of a column: numbers, durations, sizes and instants by value, before
+    texts."""
     text = COLUMNS[name](job, now)
     try:
         return False, _NUMBERS[name](job, now) if name in _NUMBERS else (int(text),), ""
@@ -136,4 +164,5 @@ _NUMBERS: dict[str, Callable[[JobRecord, int], tuple[int, ...]]] = {
     "memory": lambda job, now: (parse_size(job.resources["mem"]),),
     "waited": lambda job, now: (waited(job, now) or 0,),
 }
-"""Sort keys of the columns that do not sort by their texts; other columns sort as numbers, if they are numbers."""
+"""Sort keys of the columns that do not sort by their texts; other columns sort as numbers, if they
+are numbers."""

@@ -1,4 +1,5 @@
-"""The ``qbatch`` command: find the subcommand, and turn every error into one line and an exit code."""
+"""The ``qbatch`` command: find the subcommand, and turn every error into one line and an exit
+code."""
 
 from __future__ import annotations
 
@@ -28,9 +29,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "jobs": ("qbatch.cli.jobs:jobs", "Show jobs."),
     "wait": ("qbatch.cli.submit:wait", "Wait until jobs have ended."),
     "output": ("qbatch.cli.output:output", "Print what a job has written, or follow it."),
-    "explain": ("qbatch.cli.server:explain", "Explain why a job waits and when it is expected to start."),
+    "explain": (
+        "qbatch.cli.server:explain",
+        "Explain why a job waits and when it is expected to start.",
+    ),
     "forecast": ("qbatch.cli.server:forecast", "Show when every waiting job is expected to start."),
-    "shadow": ("qbatch.cli.shadow:shadow", "Show what other policies would have done with the same jobs."),
+    "shadow": (
+        "qbatch.cli.shadow:shadow",
+        "Show what other policies would have done with the same jobs.",
+    ),
     "history": ("qbatch.cli.server:history", "Search all jobs that have ended."),
     "delete": ("qbatch.cli.control:delete", "Delete jobs."),
     "hold": ("qbatch.cli.control:hold", "Hold jobs."),
@@ -45,27 +52,63 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "time": ("qbatch.cli.server:time", "Control scaled and virtual time."),
     "config": ("qbatch.cli.config:app", "Check, show and explain the configuration."),
     "reload": ("qbatch.cli.server:reload", "Make the daemon read its configuration again."),
-    "doctor": ("qbatch.cli.doctor:doctor", "Find what is wrong with the installation and how to repair it."),
+    "doctor": (
+        "qbatch.cli.doctor:doctor",
+        "Find what is wrong with the installation and how to repair it.",
+    ),
     "backup": ("qbatch.cli.server:backup", "Write a copy of the store."),
     "restore": ("qbatch.cli.server:restore", "Replace the store with a backup."),
     "check": ("qbatch.cli.server:check", "Check the store and the running state."),
-    "export": ("qbatch.cli.export:export", "Write a schedule, real or simulated, for other programs."),
-    "import": ("qbatch.cli.import_log:import_log", "Make a workload log from the accounting of PBS or Slurm."),
+    "export": (
+        "qbatch.cli.export:export",
+        "Write a schedule, real or simulated, for other programs.",
+    ),
+    "import": (
+        "qbatch.cli.import_log:import_log",
+        "Make a workload log from the accounting of PBS or Slurm.",
+    ),
     "replay": ("qbatch.cli.replay:replay", "Replay a workload log under one or more policies."),
-    "sweep": ("qbatch.cli.sweep:sweep", "Replay a grid of logs, loads, seeds and policies; keep and resume it."),
+    "sweep": (
+        "qbatch.cli.sweep:sweep",
+        "Replay a grid of logs, loads, seeds and policies; keep and resume it.",
+    ),
     "plot": ("qbatch.cli.plot:plot", "Draw a picture of a result."),
     "report": ("qbatch.cli.report:report", "Write a self-contained HTML page about results."),
     "compare": ("qbatch.cli.compare:compare", "Compare two schedules job by job."),
-    "verify": ("qbatch.cli.verify:verify", "Check a finished schedule against the guarantees of a policy."),
-    "paper": ("qbatch.cli.paper:app", "Repeat the experiments of a paper and compare its printed numbers."),
-    "trace": ("qbatch.cli.trace:app", "Inspect a workload log, generate one, or fetch a public one."),
-    "transform": ("qbatch.cli.transform:transform", "Change the load, estimates and deadlines of a log."),
-    "generate": ("qbatch.cli.generate:app", "Generate a workload log from a model of a machine's jobs."),
+    "verify": (
+        "qbatch.cli.verify:verify",
+        "Check a finished schedule against the guarantees of a policy.",
+    ),
+    "paper": (
+        "qbatch.cli.paper:app",
+        "Repeat the experiments of a paper and compare its printed numbers.",
+    ),
+    "trace": (
+        "qbatch.cli.trace:app",
+        "Inspect a workload log, generate one, or fetch a public one.",
+    ),
+    "transform": (
+        "qbatch.cli.transform:transform",
+        "Change the load, estimates and deadlines of a log.",
+    ),
+    "generate": (
+        "qbatch.cli.generate:app",
+        "Generate a workload log from a model of a machine's jobs.",
+    ),
     "policy": ("qbatch.cli.policies:app", "Show or set the policy of the live server."),
-    "policies": ("qbatch.cli.policies:policies", "List the policies, their sources and parameters."),
+    "policies": (
+        "qbatch.cli.policies:policies",
+        "List the policies, their sources and parameters.",
+    ),
     "metrics": ("qbatch.cli.metrics:metrics", "List the metrics with their formulas and sources."),
-    "states": ("qbatch.cli.states:states", "Draw the states of a job and the transitions between them."),
-    "demo": ("qbatch.cli.demo:demo", "Watch a private batch system at work, and compare three policies."),
+    "states": (
+        "qbatch.cli.states:states",
+        "Draw the states of a job and the transitions between them.",
+    ),
+    "demo": (
+        "qbatch.cli.demo:demo",
+        "Watch a private batch system at work, and compare three policies.",
+    ),
 }
 """Every subcommand: its place and its one-line help, so that the overview loads no subcommand."""
 
@@ -86,10 +129,16 @@ class LazyGroup(TyperGroup):
         found = getattr(importlib.import_module(module), name)
         if isinstance(found, typer.Typer):
             for each in found.registered_commands:
-                each.callback = with_state(with_completion(each.callback)) if each.callback is not None else None
+                each.callback = (
+                    with_state(with_completion(each.callback))
+                    if each.callback is not None
+                    else None
+                )
             return typer.main.get_command(found)
         single = command_group()
-        single.command(name=cmd_name, help=found.__doc__ or text)(with_state(with_completion(found)))
+        single.command(name=cmd_name, help=found.__doc__ or text)(
+            with_state(with_completion(found))
+        )
         return typer.main.get_command(single)
 
     def invoke(self, ctx: Any) -> Any:
@@ -111,9 +160,12 @@ class LazyGroup(TyperGroup):
 
 
 app = typer.Typer(
-    cls=LazyGroup, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
+    cls=LazyGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)  # fmt: skip
+)
 
 
 def _show_version(wanted: bool) -> None:
@@ -124,7 +176,9 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Print the version."
+    ),
     state: Path | None = STATE,
 ) -> None:
     """An emulated batch system: the policy you evaluate is the policy you run."""
@@ -151,10 +205,12 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except SystemExit as error:
-        # The parser exits like this when the reader of our output has closed it (head, less): that is no failure.
+        # The parser exits like this when the reader of our output has closed it (head, less): that
+        # is no failure.
         return 0 if error.code == 1 else int(error.code or 0)
     except BrokenPipeError:
-        # The reader of our output has closed it (head, less): that is no failure, but nothing more can be written.
+        # The reader of our output has closed it (head, less): that is no failure, but nothing more
+        # can be written.
         _abandon_output()
         return 0
     except MemoryError:
@@ -168,7 +224,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _from_the_parser(error: Exception) -> int:
-    """Turn an error of the command line parser into a line; any other exception is a defect and keeps its traceback."""
+    """Turn an error of the command line parser into a line; any other exception is a defect and
+    keeps its traceback."""
     if type(error).__name__ == "Abort":
         return _interrupted()
     message = getattr(error, "format_message", None)
@@ -185,11 +242,14 @@ def _from_the_parser(error: Exception) -> int:
         group = getattr(context, "command", None)
         known = list(getattr(group, "list_commands", lambda _: COMMANDS)(context))
         text = f"there is no command {wanted!r}{suggestion(wanted, known)} (see {where} --help)"
-    return _say(f"{text.rstrip('.')} (see {where} --help)" if "--help" not in text else text, 2, where)
+    return _say(
+        f"{text.rstrip('.')} (see {where} --help)" if "--help" not in text else text, 2, where
+    )
 
 
 def _abandon_output() -> None:
-    """Discard what is still buffered for stdout, so that Python's own last flush does not fail as well."""
+    """Discard what is still buffered for stdout, so that Python's own last flush does not fail as
+    well."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,8 +1,9 @@
-"""The manual pages of all commands, made from their help when the package is built (hatch_build.py).
+"""The manual pages of all commands, made from their help when the package is built
+(hatch_build.py).
 
-``python -m qbatch.cli.manual DIRECTORY`` writes them by hand.  A page is roff with the macros of man(7): ``qbatch.1``,
-``qbatch-replay.1`` and so on for each subcommand, ``qsub.1`` and so on for the PBS commands.  This module adds no text
-about a command that its help does not have.
+``python -m qbatch.cli.manual DIRECTORY`` writes them by hand.  A page is roff with the macros of
+man(7): ``qbatch.1``, ``qbatch-replay.1`` and so on for each subcommand, ``qsub.1`` and so on for
+the PBS commands.  This module adds no text about a command that its help does not have.
 """
 
 from __future__ import annotations
@@ -24,17 +25,33 @@ from qbatch.distribution import __version__
 PBS_COMMANDS = tuple(name for name in INSTALLED if name != "qbatch")
 
 EXIT_CODES = {
-    "0": "done", "1": "the thing asked about failed, or a check found a breach", "2": "usage",
-    "3": "input that cannot be used", "4": "output that cannot be written", "5": "no daemon there",
-    "6": "no such job, queue or host", "7": "not permitted", "8": "refused by admission", "9": "protocol versions differ",
-    "74": "storage failed", "75": "another daemon has this directory", "124": "timeout", "130": "interrupted",
-}  # fmt: skip
+    "0": "done",
+    "1": "the thing asked about failed, or a check found a breach",
+    "2": "usage",
+    "3": "input that cannot be used",
+    "4": "output that cannot be written",
+    "5": "no daemon there",
+    "6": "no such job, queue or host",
+    "7": "not permitted",
+    "8": "refused by admission",
+    "9": "protocol versions differ",
+    "74": "storage failed",
+    "75": "another daemon has this directory",
+    "124": "timeout",
+    "130": "interrupted",
+}
 """Exit codes of ``qbatch`` (docs/design.md, "What the outside sees")."""
 
 PBS_EXIT_CODES = {
-    "0": "done", "2": "usage", "35": "the job has finished", "153": "unknown job", "159": "not permitted",
-    "168": "the state of the job forbids it", "170": "unknown queue", "255": "no server there",
-}  # fmt: skip
+    "0": "done",
+    "2": "usage",
+    "35": "the job has finished",
+    "153": "unknown job",
+    "159": "not permitted",
+    "168": "the state of the job forbids it",
+    "170": "unknown queue",
+    "255": "no server there",
+}
 """Exit codes of most PBS commands: the error number of PBS, modulo 256."""
 
 _NO_SERVER = {"255": PBS_EXIT_CODES["255"]}
@@ -42,7 +59,11 @@ OWN_EXIT_CODES = {
     "qrun": {"0": "done", "2": "usage, or the server refuses a start", **_NO_SERVER},
     "qterm": {"0": "done", "2": "usage, or the server refuses to stop", **_NO_SERVER},
     "qmgr": {"0": "done", "1": "a command cannot be read", **PBS_EXIT_CODES},
-    "pbsdsh": {"0": "done, whatever became of the tasks", "1": "outside of a job, or ended by a signal", "2": "usage"},
+    "pbsdsh": {
+        "0": "done, whatever became of the tasks",
+        "1": "outside of a job, or ended by a signal",
+        "2": "usage",
+    },
 }
 """Exit codes of the other PBS commands."""
 
@@ -60,7 +81,9 @@ def pages() -> dict[str, str]:
     lines = [*_head("qbatch", str(command.help), "qbatch"), ".SH SYNOPSIS"]
     lines += ["\\fBqbatch\\fR [\\fIOPTIONS\\fR] \\fICOMMAND\\fR ..."]
     lines += [".SH DESCRIPTION", _marked(str(command.help)), ".SH COMMANDS"]
-    lines += _terms((f"\\fBqbatch\\-{escaped(name)}\\fR(1)", text) for name, (_, text) in COMMANDS.items())
+    lines += _terms(
+        (f"\\fBqbatch\\-{escaped(name)}\\fR(1)", text) for name, (_, text) in COMMANDS.items()
+    )
     lines += [".SH OPTIONS", *_parameters(command, "qbatch")]
     found["qbatch.1"] = "\n".join([*lines, *_tail(EXIT_CODES, PBS_COMMANDS)]) + "\n"
     for name, (_, summary) in COMMANDS.items():
@@ -78,7 +101,10 @@ def escaped(text: str) -> str:
 def _marked(text: str) -> str:
     """Return a text in which words between double backquotes are bold."""
     parts = text.split("``")
-    return "".join(f"\\fB{escaped(part)}\\fR" if place % 2 else escaped(part) for place, part in enumerate(parts))
+    return "".join(
+        f"\\fB{escaped(part)}\\fR" if place % 2 else escaped(part)
+        for place, part in enumerate(parts)
+    )
 
 
 def _head(name: str, summary: str, manual: str) -> Iterator[str]:
@@ -111,7 +137,10 @@ def _pbs_page(name: str) -> str:
         lines += [".PP", _marked(paragraph)]
     lines.append(".SH OPTIONS")
     lines += _terms(
-        (f"\\fB{escaped(option)}\\fR" + (f" \\fI{escaped(argument)}\\fR" if argument else ""), meaning)
+        (
+            f"\\fB{escaped(option)}\\fR" + (f" \\fI{escaped(argument)}\\fR" if argument else ""),
+            meaning,
+        )
         for option, argument, meaning in options
     )
     others = [each for each in ("qbatch", *PBS_COMMANDS) if each != name]
@@ -123,7 +152,9 @@ def _page(name: str, summary: str) -> str:
     command = group.get_command(None, name)
     lines = [*_head(f"qbatch-{name}", summary, "qbatch"), ".SH SYNOPSIS"]
     parts = getattr(command, "commands", {})
-    synopses = [(f"qbatch {name} {part}", each) for part, each in parts.items()] or [(f"qbatch {name}", command)]
+    synopses = [(f"qbatch {name} {part}", each) for part, each in parts.items()] or [
+        (f"qbatch {name}", command)
+    ]
     for place, (words, each) in enumerate(synopses):
         usage = " ".join(each.collect_usage_pieces(_context(each, words)))
         lines += [".br"] * bool(place) + [f"\\fB{escaped(words)}\\fR {escaped(usage)}"]
@@ -132,7 +163,11 @@ def _page(name: str, summary: str) -> str:
     if not parts:
         lines += [".SH OPTIONS", *_parameters(command, f"qbatch {name}")]
     for part, each in parts.items():
-        lines += [f".SH {escaped(part.upper())}", *_paragraphs(str(each.help)), *_parameters(each, f"qbatch {name} {part}")]
+        lines += [
+            f".SH {escaped(part.upper())}",
+            *_paragraphs(str(each.help)),
+            *_parameters(each, f"qbatch {name} {part}"),
+        ]
     return "\n".join([*lines, *_tail(EXIT_CODES, ["qbatch"])]) + "\n"
 
 
@@ -152,7 +187,9 @@ def _parameters(command: Any, words: str) -> Iterator[str]:
     """Yield the arguments and options of a command, as its help shows them."""
     context = _context(command, words)
     records = (parameter.get_help_record(context) for parameter in command.get_params(context))
-    yield from _terms((f"\\fB{escaped(term)}\\fR", " ".join(text.split())) for term, text in filter(None, records))
+    yield from _terms(
+        (f"\\fB{escaped(term)}\\fR", " ".join(text.split())) for term, text in filter(None, records)
+    )
 
 
 def write(directory: Path) -> None:

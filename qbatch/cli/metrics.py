@@ -1,4 +1,5 @@
-"""``qbatch metrics``: the meaning, formula and source of each metric; or the metrics of finished schedules."""
+"""``qbatch metrics``: the meaning, formula and source of each metric; or the metrics of finished
+schedules."""
 
 from __future__ import annotations
 
@@ -21,15 +22,24 @@ def metrics(
         list[str] | None,
         typer.Argument(
             metavar="METRIC|RESULT",
-            help="Metrics to describe; or schedules to measure: DIR or DIR:POLICY, job rows, a log with waits.",
+            help=(
+                "Metrics to describe; or schedules to measure: DIR or DIR:POLICY, job rows, a "
+                "log "
+                "with waits."
+            ),
         ),
     ] = None,
     policy: OnlyPolicies = None,
-    by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down by month, user, size, ...")] = None,
-    procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
+    by: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="Break down by month, user, size, ...")
+    ] = None,
+    procs: Annotated[
+        int | None, typer.Option("--procs", min=1, help="Processors of the machine.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Describe each metric, its formula and its source; or measure finished schedules of one log."""
+    """Describe each metric, its formula and its source; or measure finished schedules of one
+    log."""
     from qbatch.metrics.table import METRICS
 
     known = {each.name: each for each in METRICS}
@@ -37,18 +47,23 @@ def metrics(
     for name in unknown:
         if "." not in name and not os.path.exists(name.partition(":")[0]):
             raise UsageError(
-                f"{name!r} is neither a metric nor a schedule{suggestion(name, known)} (see qbatch metrics)"
+                f"{name!r} is neither a metric nor a schedule{suggestion(name, known)} (see qbatch "
+                "metrics)"
             )
     if metric and unknown:
         _measure(metric, policy or [], by or [], procs, as_json)
         return
     if policy or by or procs:
-        raise UsageError("--policy, --by and --procs are about a schedule: name a result or a log with waits")
+        raise UsageError(
+            "--policy, --by and --procs are about a schedule: name a result or a log with waits"
+        )
     chosen = tuple(known[name] for name in metric) if metric else METRICS
     if as_json:
         document = {"schema": "qbatch.metrics/1", "metrics": [asdict(metric) for metric in chosen]}
         typer.echo(json.dumps(document, indent=2))
-    elif sys.stdout.isatty():  # the meaning, formula and source below each other, so that they fit an ordinary terminal
+    elif (
+        sys.stdout.isatty()
+    ):  # the meaning, formula and source below each other, so that they fit an ordinary terminal
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
@@ -63,11 +78,16 @@ def metrics(
             shown.add_row(each.name, each.unit, meaning)
         Console().print(shown)
     else:
-        rows = [(metric.name, metric.unit, metric.formula, metric.source, metric.meaning) for metric in chosen]
+        rows = [
+            (metric.name, metric.unit, metric.formula, metric.source, metric.meaning)
+            for metric in chosen
+        ]
         print_table("", ["name", "unit", "formula", "source", "meaning"], rows, left=5)
 
 
-def _measure(results: list[str], policies: list[str], by: list[str], procs: int | None, as_json: bool) -> None:
+def _measure(
+    results: list[str], policies: list[str], by: list[str], procs: int | None, as_json: bool
+) -> None:
     from qbatch.cli.run_table import print_run
     from qbatch.metrics import BREAKDOWNS
     from qbatch.reports.report.study import gather
@@ -78,13 +98,15 @@ def _measure(results: list[str], policies: list[str], by: list[str], procs: int 
     study = gather(results, policies=policies, procs=procs)
     if study.has_replicas:
         raise UsageError(
-            f"{', '.join(results)}: are of {len(study.replicas)} workloads (logs or seeds); measure each separately, or "
+            f"{', '.join(results)}: are of {len(study.replicas)} workloads (logs or seeds); "
+            "measure each separately, or "
             "write one qbatch report over them"
         )
     document = {"schema": SCHEMA, **measured(study.first, by)}
     if study.first.result.is_size_guessed:
         talk(
-            "note: job rows do not contain the size of the machine, so the most in use at once is taken; give it with --procs N"
+            "note: job rows do not contain the size of the machine, so the most in use at once is "
+            "taken; give it with --procs N"
         )
     for note in study.notes:
         talk(f"note: {note.removesuffix('.')}")

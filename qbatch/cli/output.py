@@ -22,11 +22,16 @@ PAUSE = 0.2
 
 def output(
     job: str = typer.Argument(metavar="JOB", help="Identifier of a job."),
-    follow: bool = typer.Option(False, "--follow", "-f", help="Print what the job writes, until it has ended."),
-    stderr: bool = typer.Option(False, "--stderr", "-e", help="Print the error output instead of the output."),
+    follow: bool = typer.Option(
+        False, "--follow", "-f", help="Print what the job writes, until it has ended."
+    ),
+    stderr: bool = typer.Option(
+        False, "--stderr", "-e", help="Print the error output instead of the output."
+    ),
     socket: str | None = typer.Option(None, "--socket", help="Socket of the daemon."),
 ) -> None:
-    """Print what a job has written so far, from its spool while it runs and from its delivered files afterwards."""
+    """Print what a job has written so far, from its spool while it runs and from its delivered
+    files afterwards."""
     with ClientSession(socket) as session:
         files = session.ask(JobOutput(job=job), OutputFiles)
         if follow:
@@ -36,7 +41,8 @@ def output(
 
 
 def _places(files: OutputFiles, is_error: bool) -> tuple[str, ...]:
-    """Return the files to read, with a note if it is the other file because both outputs go to one."""
+    """Return the files to read, with a note if it is the other file because both outputs go to
+    one."""
     places = _of_side(files, is_error)
     if places != (files.error if is_error else files.output):
         talk(f"note: {files.job} writes its output and its error to one file (-j {files.join})")
@@ -48,7 +54,10 @@ def _places(files: OutputFiles, is_error: bool) -> tuple[str, ...]:
 def _print(files: OutputFiles, *, is_error: bool) -> None:
     places = _places(files, is_error)
     if files.is_waiting:
-        why = f"state {files.state}; qbatch explain {files.job.partition('.')[0]} shows why; --follow waits"
+        why = (
+            f"state {files.state}; qbatch explain {files.job.partition('.')[0]} shows why; "
+            "--follow waits"
+        )
         raise Refusal("bad-state", f"{files.job} has not started, so there is no output ({why})")
     tail = Tail(places)
     while data := _look(tail, files):
@@ -64,8 +73,14 @@ def _look(tail: Tail, files: OutputFiles) -> bytes:
         if files.is_running:
             return b""  # the job is starting
         if ("o" if tail.places == files.output else "e") in files.removed:
-            raise InputError(f"{name} was removed when the job had ended well (-R {files.removed})") from None
-        why = f" ({clean(files.comment)})" if "not delivered" in files.comment else "; was it moved or deleted?"
+            raise InputError(
+                f"{name} was removed when the job had ended well (-R {files.removed})"
+            ) from None
+        why = (
+            f" ({clean(files.comment)})"
+            if "not delivered" in files.comment
+            else "; was it moved or deleted?"
+        )
         raise InputError(f"{name} is not there any more{why}") from None
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror}") from None
@@ -74,7 +89,8 @@ def _look(tail: Tail, files: OutputFiles) -> bytes:
 
 
 def _follow(session: ClientSession, files: OutputFiles, *, is_error: bool) -> None:
-    """Write new output until the job has ended; after a restart of the job, follow it from the new beginning."""
+    """Write new output until the job has ended; after a restart of the job, follow it from the new
+    beginning."""
     if files.is_waiting:
         talk(f"{files.job} has not started (state {files.state}); waiting for it")
         files = _until_started(session, files)
@@ -91,7 +107,10 @@ def _follow(session: ClientSession, files: OutputFiles, *, is_error: bool) -> No
         time.sleep(PAUSE)
         files = session.ask(JobOutput(job=files.job), OutputFiles)
         if files.is_waiting:
-            talk(f"{files.job} waits again ({clean(files.comment) or 'queued again'}); waiting for it")
+            talk(
+                f"{files.job} waits again ({clean(files.comment) or 'queued again'}); waiting for "
+                "it"
+            )
             files = _until_started(session, files)
         places = _of_side(files, is_error)
         if files.attempt != attempt:

@@ -1,4 +1,5 @@
-"""``qbatch paper``: run the experiments of a paper, compare its printed numbers with ours, and judge each claim.
+"""``qbatch paper``: run the experiments of a paper, compare its printed numbers with ours, and
+judge each claim.
 
 Each paper is a subcommand; the registry declares its options.
 """
@@ -32,20 +33,34 @@ SCHEMA = "qbatch.paper/1"
 
 _FORMS = ("png", "svg")
 _MARKS = {
-    "holds": "yes", "does not hold": "NO", "the paper contradicts itself": "!", "cannot be checked on this log": "?",
+    "holds": "yes",
+    "does not hold": "NO",
+    "the paper contradicts itself": "!",
+    "cannot be checked on this log": "?",
     "not decidable": "?",
-}  # fmt: skip
+}
 
 _COMMON: dict[str, tuple[Any, Any]] = {
-    "out": (str | None, typer.Option(None, metavar="DIR", help="Write results.md, tables.json, CSV, pictures.")),
+    "out": (
+        str | None,
+        typer.Option(None, metavar="DIR", help="Write results.md, tables.json, CSV, pictures."),
+    ),
     "as_json": (bool, typer.Option(False, "--json", help="Print JSON in place of the tables.")),
-    "check": (bool, typer.Option(False, "--check", help=(
-        "Exit with 1 if a verdict is not the known one (holds, or the one that the results document explains), or if none is "
-        "known for this seed and size."
-    ))),
+    "check": (
+        bool,
+        typer.Option(
+            False,
+            "--check",
+            help=(
+                "Exit with 1 if a verdict is not the known one (holds, or the one that the results "
+                "document explains), or if none is "
+                "known for this seed and size."
+            ),
+        ),
+    ),
     "list_papers": (bool, typer.Option(False, "--list", help="List the papers.")),
     "quiet": (bool, typer.Option(False, "--quiet", "-q", help="Print no progress and no notes.")),
-}  # fmt: skip
+}
 """The options of every paper: type and option by parameter."""
 
 
@@ -54,7 +69,11 @@ class PaperGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the name of the paper first."""
-        named = [each for before, each in zip(["", *args], args, strict=False) if each in PAPERS and before != "--out"]
+        named = [
+            each
+            for before, each in zip(["", *args], args, strict=False)
+            if each in PAPERS and before != "--out"
+        ]
         if named:
             args.remove(named[0])
             args.insert(0, named[0])
@@ -82,18 +101,29 @@ class PaperCommand(TyperCommand):
         return rest
 
     def _refusal(self, option: str) -> UsageError:
-        return UsageError(f"paper {self.name} takes no {option}; it takes {', '.join(PAPERS[str(self.name)].takes)}")
+        return UsageError(
+            f"paper {self.name} takes no {option}; it takes "
+            f"{', '.join(PAPERS[str(self.name)].takes)}"
+        )
 
 
 app = typer.Typer(
-    cls=PaperGroup, add_completion=False, invoke_without_command=True, rich_markup_mode=None, pretty_exceptions_enable=False,
+    cls=PaperGroup,
+    add_completion=False,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
     subcommand_metavar="PAPER [OPTIONS]",
-)  # fmt: skip
+)
 
 
 @app.callback()
-def paper(context: typer.Context, list_papers: bool = typer.Option(False, "--list", help="List the papers.")) -> None:
-    """Run the experiments of a paper and compare them with its printed numbers; different numbers are no failure.
+def paper(
+    context: typer.Context,
+    list_papers: bool = typer.Option(False, "--list", help="List the papers."),
+) -> None:
+    """Run the experiments of a paper and compare them with its printed numbers; different numbers
+    are no failure.
 
     Without the name of a paper, list the papers.
     """
@@ -110,17 +140,23 @@ def _command_of(chosen: Paper) -> Callable[..., None]:
     options: dict[str, tuple[Any, Any]] = {}
     if chosen.most_logs != 0:
         text = "SWF log (.gz, .xz)" if chosen.most_logs else "SWF logs (.gz, .xz)"
-        options["logs"] = (list[str] | None, typer.Argument(None, metavar="LOG", help=f"{text}; none: generated."))
+        options["logs"] = (
+            list[str] | None,
+            typer.Argument(None, metavar="LOG", help=f"{text}; none: generated."),
+        )
     if chosen.has_parts:
         text = f"Only this part: {', '.join(chosen.parts + chosen.on_request)}; may be repeated."
         options["table"] = (list[str] | None, typer.Option(None, "--table", "-t", help=text))
     options |= {option.name: _option(option) for option in chosen.options} | _COMMON
     kinds = {name: kind for name, (kind, _) in options.items()}
     command.__annotations__ = kinds
-    command.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
+    parameters = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name]
+        )
         for name, (_, default) in options.items()
-    ])  # fmt: skip
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return command
 
 
@@ -129,14 +165,19 @@ def _option(option: PaperOption) -> tuple[Any, Any]:
     if option.kind is bool:
         return bool, typer.Option(True, *option.flags, help=option.help)
     kind: Any = int | None if option.kind is int else list[str] | None
-    return kind, typer.Option(None, *option.flags, min=option.least, max=option.most, help=option.help)
+    return kind, typer.Option(
+        None, *option.flags, min=option.least, max=option.most, help=option.help
+    )
 
 
 for _name, _paper in PAPERS.items():
     app.command(
-        _name, cls=PaperCommand, help=f"{_paper.authors}: {_paper.title} ({_paper.source}).", short_help=_paper.title,
+        _name,
+        cls=PaperCommand,
+        help=f"{_paper.authors}: {_paper.title} ({_paper.source}).",
+        short_help=_paper.title,
         context_settings={"allow_extra_args": True},
-    )(_command_of(_paper))  # fmt: skip
+    )(_command_of(_paper))
 
 
 def _run(
@@ -159,19 +200,36 @@ def _run(
         return
     if logs and chosen.most_logs is not None and len(logs) > chosen.most_logs:
         raise UsageError(f"paper {chosen.name} takes one LOG, not {len(logs)}")
-    left_out = [option.name for option in chosen.options if option.kind is bool and not given.pop(option.name)]
+    left_out = [
+        option.name
+        for option in chosen.options
+        if option.kind is bool and not given.pop(option.name)
+    ]
     parts = _parts(chosen, table or [], left_out)
     if out is not None:
         _check_folder(out)
-    study = chosen.study(**{name: value for name, value in {"logs": logs, **given}.items() if value not in (None, [])})
+    study = chosen.study(
+        **{
+            name: value
+            for name, value in {"logs": logs, **given}.items()
+            if value not in (None, [])
+        }
+    )
     if not quiet:
         from qbatch.planning.kernels.jit import is_warm
 
         if not all(is_warm(name) for name in chosen.kernels):
-            talk("compiling the kernels: once, about ten seconds; later runs load them from the cache")
+            talk(
+                "compiling the kernels: once, about ten seconds; later runs load them from the "
+                "cache"
+            )
     say: Callable[[str], None] = (lambda _: None) if quiet else talk
     with _progress(is_quiet=quiet) as progress:
-        outcome = chosen.run(study, parts, Runner(progress, folder=None if out is None else Path(out) / "runs", say=say))
+        outcome = chosen.run(
+            study,
+            parts,
+            Runner(progress, folder=None if out is None else Path(out) / "runs", say=say),
+        )
     document = _document(chosen, study.facts(parts), outcome)
     if out is not None:
         _write(out, document, outcome, is_quiet=quiet)
@@ -187,7 +245,9 @@ def _parts(chosen: Paper, wanted: list[str], left_out: list[str]) -> list[str]:
     known = chosen.parts + chosen.on_request
     for part in wanted:
         if part not in known:
-            raise UsageError(f"--table {part!r}: use one of {', '.join(known)}{suggestion(part, known)}")
+            raise UsageError(
+                f"--table {part!r}: use one of {', '.join(known)}{suggestion(part, known)}"
+            )
         if part in left_out:
             raise UsageError(f"--table {part} and --no-{part} contradict each other; leave one out")
     return [part for part in known if part in (wanted or chosen.parts) and part not in left_out]
@@ -202,7 +262,8 @@ def _print_papers() -> None:
 
 
 def _check(outcome: PaperOutcome) -> None:
-    """Fail if the verdict of a claim is not the known one: it holds, or what the paper's module records for it."""
+    """Fail if the verdict of a claim is not the known one: it holds, or what the paper's module
+    records for it."""
     breaches = [claim for claim in outcome.claims if claim.is_breach]
     for claim in breaches:
         talk(f"check: {claim.name}: {claim.verdict}; known verdict: {claim.expected}")
@@ -214,12 +275,15 @@ def _check(outcome: PaperOutcome) -> None:
     if breaches or outcome.unknown:
         raise typer.Exit(1)
     usual = ("holds", "cannot be checked on this log", "not decidable")
-    names = ", ".join(f"{claim.name} ({claim.verdict})" for claim in outcome.claims if claim.verdict not in usual)
+    names = ", ".join(
+        f"{claim.name} ({claim.verdict})" for claim in outcome.claims if claim.verdict not in usual
+    )
     talk(f"check: every verdict is the known one{f'; known not to hold: {names}' if names else ''}")
 
 
 def _check_folder(out: str) -> None:
-    """Refuse a folder that cannot be written before any work is done; make it if its parent exists."""
+    """Refuse a folder that cannot be written before any work is done; make it if its parent
+    exists."""
     if os.path.exists(out) and not os.path.isdir(out):
         raise OutputError(f"{out}: is a file; --out names a folder")
     parent = os.path.dirname(os.path.abspath(out))
@@ -232,7 +296,8 @@ def _check_folder(out: str) -> None:
 
 @contextmanager
 def _progress(*, is_quiet: bool) -> Iterator[Progress]:
-    """Show a progress bar for each experiment on stderr if it is a terminal; yield the function that moves the bars."""
+    """Show a progress bar for each experiment on stderr if it is a terminal; yield the function
+    that moves the bars."""
     from qbatch.papers.harness import silent
 
     if is_quiet or not sys.stderr.isatty():
@@ -261,7 +326,12 @@ def _document(chosen: Paper, facts: dict[str, Any], outcome: PaperOutcome) -> di
         "schema": SCHEMA,
         "version": __version__,
         "command": ["qbatch", *sys.argv[1:]],
-        "paper": {"name": chosen.name, "authors": chosen.authors, "title": chosen.title, "source": chosen.source},
+        "paper": {
+            "name": chosen.name,
+            "authors": chosen.authors,
+            "title": chosen.title,
+            "source": chosen.source,
+        },
         **facts,
         **outcome.document(),
     }
@@ -276,7 +346,9 @@ def _write(out: str, document: dict[str, Any], outcome: PaperOutcome, *, is_quie
         text, keys = io.StringIO(newline=""), [column.key for column in table.columns]
         rows = csv.writer(text, lineterminator="\n")
         rows.writerow(keys)
-        rows.writerows([["" if row.get(key) is None else row[key] for key in keys] for row in table.rows])
+        rows.writerows(
+            [["" if row.get(key) is None else row[key] for key in keys] for row in table.rows]
+        )
         with whole_file(os.path.join(out, f"{table.name}.csv")) as file:
             file.write(text.getvalue().encode())
     for name, draw in outcome.pictures.items():
@@ -289,7 +361,10 @@ def _write(out: str, document: dict[str, Any], outcome: PaperOutcome, *, is_quie
     with whole_file(os.path.join(out, "results.md")) as file:
         file.write(markdown_of(document).encode())
     if not is_quiet:
-        talk(f"wrote {out}: results.md, tables.json, {len(outcome.tables)} tables, {len(outcome.pictures)} pictures")
+        talk(
+            f"wrote {out}: results.md, tables.json, {len(outcome.tables)} tables, "
+            f"{len(outcome.pictures)} pictures"
+        )
 
 
 def _print(outcome: PaperOutcome, *, is_quiet: bool) -> None:

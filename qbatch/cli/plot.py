@@ -31,48 +31,124 @@ class Colouring(StrEnum):
 
 def plot(
     result: Annotated[
-        str, typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of a result, job rows, a log with waits, or a sweep.")
+        str,
+        typer.Argument(
+            metavar="RESULT",
+            help="DIR or DIR:POLICY of a result, job rows, a log with waits, or a sweep.",
+        ),
     ],
-    kind: Annotated[Kind | None, typer.Option("--kind", help="Kind of picture of a result.")] = None,
-    out: Annotated[str | None, typer.Option("--out", "-o", help="PNG, SVG or PDF file [KIND.png or sweep.png].")] = None,
-    policy: OnlyPolicies = None,
-    begin: Annotated[str | None, typer.Option("--from", help="Start of the picture: log seconds or ISO time.")] = None,
-    end: Annotated[str | None, typer.Option("--to", help="End of the picture: log seconds or ISO time.")] = None,
-    procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
-    colour_by: Annotated[Colouring, typer.Option("--colour-by", help="Colours of a Gantt chart.")] = Colouring.size,
-    columns: Annotated[int, typer.Option("--columns", min=1, max=2, help="Width: one or two columns of a journal.")] = 2,
-    grey: Annotated[bool, typer.Option("--grey", help="Draw in grey, for print.")] = False,
-    title: Annotated[str | None, typer.Option("--title", help="Title, instead of the usual one.")] = None,
-    x: Annotated[str | None, typer.Option("--x", metavar="AXIS", help="For a sweep: horizontal axis, such as load.")] = None,
-    y: Annotated[str | None, typer.Option("--y", metavar="METRIC", help="For a sweep: metric, such as wait_mean.")] = None,
-    by: Annotated[str | None, typer.Option("--by", metavar="AXIS", help="For a sweep: axis with a line per value.")] = None,
-    where: Annotated[
-        list[str] | None, typer.Option("--where", metavar="AXIS=VALUE", help="For a sweep: only this value; may be repeated.")
+    kind: Annotated[
+        Kind | None, typer.Option("--kind", help="Kind of picture of a result.")
     ] = None,
-    log_scale: Annotated[bool, typer.Option("--log-scale", help="For a sweep: logarithmic scale of the metric.")] = False,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", help="PNG, SVG or PDF file [KIND.png or sweep.png]."),
+    ] = None,
+    policy: OnlyPolicies = None,
+    begin: Annotated[
+        str | None, typer.Option("--from", help="Start of the picture: log seconds or ISO time.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="End of the picture: log seconds or ISO time.")
+    ] = None,
+    procs: Annotated[
+        int | None, typer.Option("--procs", min=1, help="Processors of the machine.")
+    ] = None,
+    colour_by: Annotated[
+        Colouring, typer.Option("--colour-by", help="Colours of a Gantt chart.")
+    ] = Colouring.size,
+    columns: Annotated[
+        int, typer.Option("--columns", min=1, max=2, help="Width: one or two columns of a journal.")
+    ] = 2,
+    grey: Annotated[bool, typer.Option("--grey", help="Draw in grey, for print.")] = False,
+    title: Annotated[
+        str | None, typer.Option("--title", help="Title, instead of the usual one.")
+    ] = None,
+    x: Annotated[
+        str | None,
+        typer.Option("--x", metavar="AXIS", help="For a sweep: horizontal axis, such as load."),
+    ] = None,
+    y: Annotated[
+        str | None,
+        typer.Option("--y", metavar="METRIC", help="For a sweep: metric, such as wait_mean."),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="AXIS", help="For a sweep: axis with a line per value."),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where", metavar="AXIS=VALUE", help="For a sweep: only this value; may be repeated."
+        ),
+    ] = None,
+    log_scale: Annotated[
+        bool, typer.Option("--log-scale", help="For a sweep: logarithmic scale of the metric.")
+    ] = False,
 ) -> None:
-    """Draw a picture of a result (Gantt chart, utilisation, queue, waits, slowdowns, estimates) or of a sweep."""
+    """Draw a picture of a result (Gantt chart, utilisation, queue, waits, slowdowns, estimates) or
+    of a sweep."""
     from qbatch.sweeps.table import is_sweep
 
     if is_sweep(result):
-        of_result = {"--kind": kind, "--policy": policy, "--from": begin, "--to": end, "--procs": procs}
-        refuse_given(f"{result} is a sweep: its pictures take --x, --y, --by and --where", of_result)
+        of_result = {
+            "--kind": kind,
+            "--policy": policy,
+            "--from": begin,
+            "--to": end,
+            "--procs": procs,
+        }
+        refuse_given(
+            f"{result} is a sweep: its pictures take --x, --y, --by and --where", of_result
+        )
         _plot_sweep(
-            result, out, x, y or "wait_mean_s", by or "policy", where or [], title, log_scale=log_scale, columns=columns,
+            result,
+            out,
+            x,
+            y or "wait_mean_s",
+            by or "policy",
+            where or [],
+            title,
+            log_scale=log_scale,
+            columns=columns,
             is_grey=grey,
-        )  # fmt: skip
+        )
         return
     of_sweep = {"--x": x, "--y": y, "--by": by, "--where": where, "--log-scale": log_scale}
     refuse_given(f"{result} is no sweep: its pictures take --kind", of_sweep)
     if kind is None:
-        raise UsageError(f"--kind is missing: name the picture of {result}, one of {', '.join(each.value for each in Kind)}")
-    _plot_result(result, kind, out, policy, begin, end, procs, colour_by, title, columns=columns, is_grey=grey)
+        raise UsageError(
+            f"--kind is missing: name the picture of {result}, one of "
+            f"{', '.join(each.value for each in Kind)}"
+        )
+    _plot_result(
+        result,
+        kind,
+        out,
+        policy,
+        begin,
+        end,
+        procs,
+        colour_by,
+        title,
+        columns=columns,
+        is_grey=grey,
+    )
 
 
 def _plot_sweep(
-    path: str, out: str | None, x: str | None, y: str, by: str, where: list[str], title: str | None, *, log_scale: bool,
-    columns: int, is_grey: bool,
-) -> None:  # fmt: skip
+    path: str,
+    out: str | None,
+    x: str | None,
+    y: str,
+    by: str,
+    where: list[str],
+    title: str | None,
+    *,
+    log_scale: bool,
+    columns: int,
+    is_grey: bool,
+) -> None:
     from qbatch.reports.plot_style import checked_suffix, write_figure
     from qbatch.reports.sweep_plot import SweepPicture, draw_sweep
     from qbatch.results.output import make_folder
@@ -86,7 +162,9 @@ def _plot_sweep(
         if not sign:
             raise UsageError(f"--where {pair!r}: write AXIS=VALUE, such as estimates=f:2")
         chosen.setdefault(axis, []).append(value)
-    picture = SweepPicture(x, y, by, chosen, is_logarithmic=log_scale, title=title, columns=columns, is_grey=is_grey)
+    picture = SweepPicture(
+        x, y, by, chosen, is_logarithmic=log_scale, title=title, columns=columns, is_grey=is_grey
+    )
     figure = draw_sweep(read_sweep(path), picture)
     make_folder(name)
     write_figure(figure, name)
@@ -94,9 +172,19 @@ def _plot_sweep(
 
 
 def _plot_result(
-    result: str, kind: Kind, out: str | None, policy: list[str] | None, begin: str | None, end: str | None,
-    procs: int | None, colour_by: Colouring, title: str | None, *, columns: int, is_grey: bool,
-) -> None:  # fmt: skip
+    result: str,
+    kind: Kind,
+    out: str | None,
+    policy: list[str] | None,
+    begin: str | None,
+    end: str | None,
+    procs: int | None,
+    colour_by: Colouring,
+    title: str | None,
+    *,
+    columns: int,
+    is_grey: bool,
+) -> None:
     from qbatch.reports.plot_style import checked_suffix, write_figure
     from qbatch.reports.plots import draw
     from qbatch.results.output import make_folder
@@ -109,9 +197,16 @@ def _plot_result(
     for note in recorded_notes(read):
         talk(f"note: {note}")
     figure = draw(
-        read, kind.value, policies=policy or [], begin=begin, end=end, title=title, colour_by=colour_by.value, columns=columns,
+        read,
+        kind.value,
+        policies=policy or [],
+        begin=begin,
+        end=end,
+        title=title,
+        colour_by=colour_by.value,
+        columns=columns,
         is_grey=is_grey,
-    )  # fmt: skip
+    )
     make_folder(path)
     write_figure(figure, path)
     talk(f"wrote {path}: {kind.value} of {short_name(read.name)}")

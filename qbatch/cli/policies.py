@@ -1,4 +1,5 @@
-"""``qbatch policies`` and ``qbatch policy``: list the policies, and show or set the one of the live server."""
+"""``qbatch policies`` and ``qbatch policy``: list the policies, and show or set the one of the live
+server."""
 
 from __future__ import annotations
 
@@ -11,9 +12,12 @@ from qbatch.cli.console import command_group, print_table
 
 
 def policies(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON (schema qbatch.policies/1).")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON (schema qbatch.policies/1).")
+    ] = False,
 ) -> None:
-    """List the policies with their sources and parameters, and explain how to name one of your own."""
+    """List the policies with their sources and parameters, and explain how to name one of your
+    own."""
     from importlib.metadata import entry_points
 
     from qbatch.policies.registry import GROUP, POLICIES
@@ -22,20 +26,35 @@ def policies(
     if as_json:
         entries = [
             {
-                "name": name, "meaning": entry.meaning, "source": entry.source,
+                "name": name,
+                "meaning": entry.meaning,
+                "source": entry.source,
                 "parameters": [
-                    {"name": each.name, "values": each.values, "default": each.default, "meaning": each.meaning}
+                    {
+                        "name": each.name,
+                        "values": each.values,
+                        "default": each.default,
+                        "meaning": each.meaning,
+                    }
                     for each in entry.parameters
                 ],
             }
             for name, entry in POLICIES.items()
-        ]  # fmt: skip
-        typer.echo(json.dumps({"schema": "qbatch.policies/1", "policies": entries, "announced": announced}, indent=2))
+        ]
+        typer.echo(
+            json.dumps(
+                {"schema": "qbatch.policies/1", "policies": entries, "announced": announced},
+                indent=2,
+            )
+        )
         return
     rows = []
     for name, entry in POLICIES.items():
         rows.append([name, entry.meaning, entry.source])
-        rows += [[f"  {each.name}={each.default}", f"  {each.meaning}: {each.values}", ""] for each in entry.parameters]
+        rows += [
+            [f"  {each.name}={each.default}", f"  {each.meaning}: {each.values}", ""]
+            for each in entry.parameters
+        ]
     print_table("Policies", ["policy", "what it does", "source"], rows, left=3)
     others = f"; from other packages: {', '.join(announced)}" if announced else ""
     typer.echo(f"\nName one as NAME:key=value,key=value; one of your own as module:Class{others}")
@@ -45,7 +64,9 @@ app = command_group("Show or set the policy of the live server.")
 
 
 @app.command(name="show")
-def policy_show(socket: Annotated[str | None, typer.Option("--socket", help="Socket of the daemon.")] = None) -> None:
+def policy_show(
+    socket: Annotated[str | None, typer.Option("--socket", help="Socket of the daemon.")] = None,
+) -> None:
     """Show the policy of each pool."""
     from qbatch.cli.daemon_answers import ask
     from qbatch.wire import records, requests
@@ -59,10 +80,13 @@ def policy_show(socket: Annotated[str | None, typer.Option("--socket", help="Soc
 def policy_set(
     policy: Annotated[str, typer.Argument(metavar="POLICY", help="Policy, as in --policy.")],
     pool: Annotated[str, typer.Option("--pool", help="Change only this pool.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the effect on jobs and promises.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print the effect on jobs and promises.")
+    ] = False,
     socket: Annotated[str | None, typer.Option("--socket", help="Socket of the daemon.")] = None,
 ) -> None:
-    """Change the policy until the configuration names another; print the effect on jobs and promises first."""
+    """Change the policy until the configuration names another; print the effect on jobs and
+    promises first."""
     import subprocess
     import sys
 
@@ -80,5 +104,7 @@ def policy_set(
         return
     talk(said.text.rstrip())
     # Compile the kernels of the policy here, so that the daemon finds them in the cache.
-    subprocess.run([sys.executable, "-m", "qbatch.daemon.warm", policy], check=False, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "qbatch.daemon.warm", policy], check=False, stderr=subprocess.DEVNULL
+    )
     ask(requests.PolicySet(policy=policy, pool=pool), records.Text, socket)

@@ -1,4 +1,5 @@
-"""The outputs of a replay: a printed record, job rows, a result directory, SWF; and the checks of their names before it."""
+"""The outputs of a replay: a printed record, job rows, a result directory, SWF; and the checks of
+their names before it."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ Text = str | None
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The options that a replay of a log and one of a source share: what to write, what to print, how to run."""
+    """The options that a replay of a log and one of a source share: what to write, what to print,
+    how to run."""
 
     out: Text
     jobs: Text
@@ -36,13 +38,18 @@ class Shown:
     is_whole: bool
 
 
-def check_outputs(log: Text, out: Text, jobs: Text, swf: Text, skipped: Text, policies: list[str]) -> None:
+def check_outputs(
+    log: Text, out: Text, jobs: Text, swf: Text, skipped: Text, policies: list[str]
+) -> None:
     """Refuse, before any work, outputs that cannot be written."""
     from qbatch.model.errors import OutputError
     from qbatch.results.output import check_folder
 
     if swf is not None and len(policies) != 1:
-        raise UsageError(f"--swf {swf}: one file holds one schedule; name one --policy ({len(policies)} are asked for)")
+        raise UsageError(
+            f"--swf {swf}: one file holds one schedule; name one --policy ({len(policies)} are "
+            "asked for)"
+        )
     if jobs is not None and not jobs.endswith((".csv", ".parquet")):
         raise UsageError(f"--jobs {jobs}: the name must end in .csv or .parquet")
     if (out is not None or (jobs or "").endswith(".parquet")) and find_spec("pyarrow") is None:
@@ -51,8 +58,12 @@ def check_outputs(log: Text, out: Text, jobs: Text, swf: Text, skipped: Text, po
     named = [*written, *(os.path.realpath(path) for path in (log,) if path not in (None, "-"))]
     if len(set(named)) < len(named):
         raise UsageError("the log, --jobs, --swf and --skipped must be different files")
-    if out == "" or (out is not None and any(os.path.dirname(path) == os.path.realpath(out) for path in written)):
-        raise UsageError("--out DIR must name a directory of its own; --jobs, --swf and --skipped go elsewhere")
+    if out == "" or (
+        out is not None and any(os.path.dirname(path) == os.path.realpath(out) for path in written)
+    ):
+        raise UsageError(
+            "--out DIR must name a directory of its own; --jobs, --swf and --skipped go elsewhere"
+        )
     if out is not None:
         check_folder(out)
     for path in (jobs, swf, skipped):
@@ -61,7 +72,9 @@ def check_outputs(log: Text, out: Text, jobs: Text, swf: Text, skipped: Text, po
             raise OutputError(f"{path}: the folder {folder} does not exist; create it first")
 
 
-def write_outputs(document: dict[str, Any], schedules: list[Schedule], *, out: Text, jobs: Text) -> None:
+def write_outputs(
+    document: dict[str, Any], schedules: list[Schedule], *, out: Text, jobs: Text
+) -> None:
     """Write job rows and the result directory, if they are asked for."""
     if jobs is not None:
         from qbatch.results.job_rows import write_job_rows
@@ -78,7 +91,8 @@ def write_outputs(document: dict[str, Any], schedules: list[Schedule], *, out: T
 
 
 def print_record(document: dict[str, Any], shown: Shown) -> None:
-    """Print the record of a replay, as a table or as JSON, and the result of the audit, if there was one."""
+    """Print the record of a replay, as a table or as JSON, and the result of the audit, if there
+    was one."""
     if shown.is_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
@@ -91,7 +105,8 @@ def check_rejections(schedules: list[Schedule], *, is_quiet: bool) -> None:
     """Print a line for each policy that rejected half of the jobs or more: why, and what to do.
 
     Raises:
-        typer.Exit: with 1, if no job ran under one of them; its line is printed even with ``--quiet``.
+        typer.Exit: with 1, if no job ran under one of them; its line is printed even with
+        ``--quiet``.
     """
     all_rejected = False
     for schedule in schedules:
@@ -106,7 +121,8 @@ def check_rejections(schedules: list[Schedule], *, is_quiet: bool) -> None:
 
 
 def _rejections_text(schedule: Schedule) -> str:
-    """Return how many jobs a policy rejected, the most common reason with its first job, and the way out."""
+    """Return how many jobs a policy rejected, the most common reason with its first job, and the
+    way out."""
     from collections import Counter
 
     rejected = schedule.rejected
@@ -116,23 +132,30 @@ def _rejections_text(schedule: Schedule) -> str:
     how_often = "each" if count == len(rejected) else f"{count:,} of them"
     return (
         f"{schedule.policy} rejected {how_many} {len(schedule):,} jobs, {how_often} as {code} "
-        f"(job {schedule.workload.number[first.row]}: {first.text}); change the machine file, the deadlines or the policy; "
+        f"(job {schedule.workload.number[first.row]}: {first.text}); change the machine file, the "
+        "deadlines or the policy; "
         "--jobs FILE.csv lists each rejected job with its reason"
     )
 
 
 def note_pieces(schedules: list[Schedule], *, has_result: bool) -> None:
     """Print what job rows and SWF do not hold of jobs with several execution intervals."""
-    count = sum(len(set(schedule.pieces[:, 0].tolist())) for schedule in schedules if schedule.pieces is not None)
+    count = sum(
+        len(set(schedule.pieces[:, 0].tolist()))
+        for schedule in schedules
+        if schedule.pieces is not None
+    )
     if count:
         where = "the result holds them" if has_result else "--out DIR writes them"
         talk(
-            f"note: {count:,} jobs were suspended or resized: --jobs and --swf do not hold their execution intervals; {where}"
+            f"note: {count:,} jobs were suspended or resized: --jobs and --swf do not hold their "
+            f"execution intervals; {where}"
         )
 
 
 def _as_simulated(log: Log, work: Workload) -> Log:
-    """Return the log with the submissions and estimates that the run used (--load, --estimates, --no-kill)."""
+    """Return the log with the submissions and estimates that the run used (--load, --estimates,
+    --no-kill)."""
     from dataclasses import replace
 
     import numpy as np
@@ -144,7 +167,11 @@ def _as_simulated(log: Log, work: Workload) -> Log:
     for name, used in (("submit", work.submit), ("time_requested", work.estimate)):
         original = np.asarray(log[name])
         seconds = original.astype(np.float64)
-        has_none = (name == "time_requested") & (seconds[work.log_row] <= 0) & (work.estimate == work.logged_run)
+        has_none = (
+            (name == "time_requested")
+            & (seconds[work.log_row] <= 0)
+            & (work.estimate == work.logged_run)
+        )
         seconds[work.log_row] = np.where(has_none, seconds[work.log_row], used / MICROSECONDS)
         if not np.array_equal(seconds, original):
             columns[name] = seconds
@@ -176,12 +203,25 @@ def write_swf(log: Log, schedule: Schedule, path: str) -> None:
     if schedule.pieces is not None:
         # Totals of suspended jobs, without their execution intervals.
         lines = [line for line in simulated.header.lines if keyword_of(line) != "preemption"]
-        header = msgspec.structs.replace(simulated.header, lines=(*lines, "; Preemption: TS"), preemption="TS")
+        header = msgspec.structs.replace(
+            simulated.header, lines=(*lines, "; Preemption: TS"), preemption="TS"
+        )
         simulated = replace(simulated, header=header)
-        in_pieces = ["run times are from the first start to the end: jobs were suspended or resized"]
-    notes = [f"schedule simulated by qbatch, policy {schedule.policy}, on {work.procs_total} processors", *in_pieces]
+        in_pieces = [
+            "run times are from the first start to the end: jobs were suspended or resized"
+        ]
+    notes = [
+        f"schedule simulated by qbatch, policy {schedule.policy}, on {work.procs_total} processors",
+        *in_pieces,
+    ]
     with whole_file(path) as file:
         write_schedule(
-            file, simulated, work.log_row[rows], wait_s=(schedule.start - work.submit)[rows] / MICROSECONDS,
-            run_s=(schedule.end - schedule.start)[rows] / MICROSECONDS, status=status, procs=work.procs[rows], notes=notes,
-        )  # fmt: skip
+            file,
+            simulated,
+            work.log_row[rows],
+            wait_s=(schedule.start - work.submit)[rows] / MICROSECONDS,
+            run_s=(schedule.end - schedule.start)[rows] / MICROSECONDS,
+            status=status,
+            procs=work.procs[rows],
+            notes=notes,
+        )

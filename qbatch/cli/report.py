@@ -13,16 +13,30 @@ from qbatch.model.errors import UsageError
 
 def report(
     results: Annotated[
-        list[str], typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of results, job rows, or one sweep.")
+        list[str],
+        typer.Argument(
+            metavar="RESULT", help="DIR or DIR:POLICY of results, job rows, or one sweep."
+        ),
     ],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")] = "report.html",
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")
+    ] = "report.html",
     policy: OnlyPolicies = None,
-    baseline: Annotated[str | None, typer.Option("--baseline", help="Policy with which the others are compared.")] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Title, instead of the usual one.")] = None,
-    procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
-    confidence: Annotated[float, typer.Option("--confidence", help="Confidence of the intervals.")] = 0.95,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help="Policy with which the others are compared.")
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", help="Title, instead of the usual one.")
+    ] = None,
+    procs: Annotated[
+        int | None, typer.Option("--procs", min=1, help="Processors of the machine.")
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option("--confidence", help="Confidence of the intervals.")
+    ] = 0.95,
 ) -> None:
-    """Write one HTML page about results or a sweep: tables, every job on a time axis, differences, and the commands."""
+    """Write one HTML page about results or a sweep: tables, every job on a time axis, differences,
+    and the commands."""
     from qbatch.reports.report.page import Wishes, render
     from qbatch.reports.report.study import gather, with_baseline
     from qbatch.reports.sweep_page import SweepWishes, render_sweep
@@ -36,9 +50,13 @@ def report(
     command = ("qbatch", *sys.argv[1:])
     if any(map(is_sweep, results)):
         if len(results) > 1:
-            raise UsageError(f"{results[0]}, {results[1]}: a page is about one sweep, or about results; name one")
+            raise UsageError(
+                f"{results[0]}, {results[1]}: a page is about one sweep, or about results; name one"
+            )
         if policy or procs is not None:
-            raise UsageError(f"{results[0]} is a sweep: leave out {'--policy' if policy else '--procs'}")
+            raise UsageError(
+                f"{results[0]} is a sweep: leave out {'--policy' if policy else '--procs'}"
+            )
         sweep, notes = read_sweep(results[0]), list[str]()
         text = render_sweep(sweep, SweepWishes(title, baseline, confidence, command))
         what = f"{sweep.document['runs']:,} runs"

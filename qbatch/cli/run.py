@@ -21,33 +21,48 @@ if TYPE_CHECKING:
 
 app = command_group()
 
-FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+FORWARDED = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
 """Signals that are passed on to the command."""
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 SI_KERNEL = 0x80
-"""Origin of a signal: the terminal, which sends it to the whole foreground group, the command included."""
+"""Origin of a signal: the terminal, which sends it to the whole foreground group, the command
+included."""
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
 def run(
     command: list[str] = typer.Argument(..., metavar="-- COMMAND", help="Command to run."),
-    config: Path | None = typer.Option(None, "--config", help="Configuration file (TOML) [the built-in one]."),
+    config: Path | None = typer.Option(
+        None, "--config", help="Configuration file (TOML) [the built-in one]."
+    ),
     executor: str | None = typer.Option(
         None, "--executor", help="process (scripts run) or emulated (jobs are timers)."
     ),
     policy: str | None = typer.Option(None, "--policy", "-p", help="Policy of all pools."),
-    time_: str = typer.Option("real", "--time", help="Clock: real, x60 (scaled), virtual or virtual:x100."),
+    time_: str = typer.Option(
+        "real", "--time", help="Clock: real, x60 (scaled), virtual or virtual:x100."
+    ),
     torque: bool = typer.Option(False, "--torque", help="Make the PBS commands follow Torque."),
-    keep: bool = typer.Option(False, "--keep", help="Keep the server's directory (log, accounting, store)."),
+    keep: bool = typer.Option(
+        False, "--keep", help="Keep the server's directory (log, accounting, store)."
+    ),
 ) -> None:
     """Run a command with a private batch server; exit with the command's code.
 
-    The server lives in a temporary directory and the PBS commands are on PATH.  When the command ends, the server, its jobs
-    and the directory are removed: qbatch run -- sh -c 'echo hostname | qsub -W block=true'.  Processes that the command
-    leaves in the background are ended too.  Exit codes: the command's; 128+N if signal N ended it; 127 if the command does
-    not exist; 126 if it cannot be executed; the server's if that failed.
+    The server lives in a temporary directory and the PBS commands are on PATH.  When the command
+    ends, the server, its jobs and the directory are removed: qbatch run -- sh -c 'echo hostname |
+    qsub -W block=true'.  Processes that the command leaves in the background are ended too.  Exit
+    codes: the command's; 128+N if signal N ended it; 127 if the command does not exist; 126 if it
+    cannot be executed; the server's if that failed.
     """
     from qbatch.daemon.clock import parse_time
     from qbatch.library.private_server import PrivateServer, become_reaper, end_descendants, failure
@@ -63,7 +78,9 @@ def run(
         raise typer.Exit(code)
     become_reaper()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*FORWARDED, signal.SIGCHLD})
-    server = PrivateServer(*arguments, config=None if config is None else str(config), is_torque=torque, is_kept=keep)
+    server = PrivateServer(
+        *arguments, config=None if config is None else str(config), is_torque=torque, is_kept=keep
+    )
     try:
         server.start()
         while (said := server.hear()) is None:
@@ -86,7 +103,8 @@ def run(
 
 
 def _cannot_run(name: str) -> int:
-    """Print why a command cannot be run, as shells do, and return the exit code for it; 0 if it can run."""
+    """Print why a command cannot be run, as shells do, and return the exit code for it; 0 if it can
+    run."""
     if shutil.which(name) is not None:
         return 0
     # It may be one of our commands, which are on PATH only while the server runs.
@@ -97,9 +115,14 @@ def _cannot_run(name: str) -> int:
     places = [name] if "/" in name else [f"{each}/{name}" for each in os.get_exec_path()]
     there = [place for place in places if os.path.exists(place)]
     if there:
-        talk(f"qbatch run: {there[0]}: {'Is a directory' if os.path.isdir(there[0]) else 'Permission denied'}")
+        talk(
+            f"qbatch run: {there[0]}: "
+            f"{'Is a directory' if os.path.isdir(there[0]) else 'Permission denied'}"
+        )
         return NOT_EXECUTABLE
-    talk(f"qbatch run: {name}: {'No such file or directory' if '/' in name else 'command not found'}")
+    talk(
+        f"qbatch run: {name}: {'No such file or directory' if '/' in name else 'command not found'}"
+    )
     return NOT_FOUND
 
 
@@ -111,7 +134,9 @@ def _attend(server: PrivateServer, command: list[str]) -> int:
     path = shutil.which(command[0], path=environment["PATH"]) or command[0]
     sys.stdout.flush()
     try:
-        child = subprocess.Popen(command, executable=path, env=environment, preexec_fn=end_with_parent)
+        child = subprocess.Popen(
+            command, executable=path, env=environment, preexec_fn=end_with_parent
+        )
     except OSError as error:
         talk(f"qbatch run: {command[0]}: {error.strerror}")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
@@ -128,7 +153,8 @@ def _attend(server: PrivateServer, command: list[str]) -> int:
 
 
 def _ending_of(server: PrivateServer) -> ServerEnded | None:
-    """Print how the server ended if it ended by itself; print nothing after an orderly end (qbatch down)."""
+    """Print how the server ended if it ended by itself; print nothing after an orderly end (qbatch
+    down)."""
     said = server.hear()
     if said is None or isinstance(said, str):
         return None

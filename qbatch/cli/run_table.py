@@ -10,9 +10,17 @@ from qbatch.cli.console import print_table
 from qbatch.results.run_words import number_text, value_text
 
 _COMPARED = (
-    "jobs", "wait_mean_s", "wait_median_s", "wait_p95_s", "wait_max_s", "slowdown_mean", "bounded_slowdown_mean",
-    "utilisation_submit", "makespan_s", "backfilled_share",
-)  # fmt: skip
+    "jobs",
+    "wait_mean_s",
+    "wait_median_s",
+    "wait_p95_s",
+    "wait_max_s",
+    "slowdown_mean",
+    "bounded_slowdown_mean",
+    "utilisation_submit",
+    "makespan_s",
+    "backfilled_share",
+)
 """Metrics of the short table."""
 
 _WHERE_PRESENT = ("parent_response_mean_s", "rejected_count")
@@ -24,8 +32,8 @@ _OF_PARTS = ("wait_mean_s", "wait_p95_s", "slowdown_mean", "bounded_slowdown_mea
 def print_run(document: dict[str, Any], *, is_whole: bool = True) -> None:
     """Print the record of ``qbatch replay`` or ``qbatch metrics`` as tables on stdout.
 
-    ``is_whole``: show every metric by its name, durations in seconds; else the usual metrics, in words, durations in hours and
-    minutes.
+    ``is_whole``: show every metric by its name, durations in seconds; else the usual metrics, in
+    words, durations in hours and minutes.
     """
     from qbatch.metrics import METRICS
     from qbatch.metrics.table import words_of
@@ -33,7 +41,11 @@ def print_run(document: dict[str, Any], *, is_whole: bool = True) -> None:
 
     results = document["results"]
     policies = [result["policy"] for result in results]
-    shown = {metric.name: metric for metric in METRICS if any(metric.name in result["metrics"] for result in results)}
+    shown = {
+        metric.name: metric
+        for metric in METRICS
+        if any(metric.name in result["metrics"] for result in results)
+    }
     if not is_whole:
         shown = {name: shown[name] for name in (*_COMPARED, *_WHERE_PRESENT) if name in shown}
     rows = [
@@ -47,7 +59,10 @@ def print_run(document: dict[str, Any], *, is_whole: bool = True) -> None:
     for key in results[0].get("by", {}):
         rows = [
             [group["label"], result["policy"], _text(group["jobs"], "jobs", is_whole)]
-            + [_text(group["metrics"].get(name), "s" if name.endswith("_s") else "", is_whole) for name in _OF_PARTS]
+            + [
+                _text(group["metrics"].get(name), "s" if name.endswith("_s") else "", is_whole)
+                for name in _OF_PARTS
+            ]
             for result in results
             for group in result["by"][key]
         ]

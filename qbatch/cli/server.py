@@ -1,4 +1,5 @@
-"""``qbatch status|queues|hosts|explain|forecast|history|time|reload|check|backup|restore``: the daemon and its store."""
+"""``qbatch status|queues|hosts|explain|forecast|history|time|reload|check|backup|restore``: the
+daemon and its store."""
 
 from __future__ import annotations
 
@@ -23,10 +24,13 @@ _SOCKET = typer.Option(None, "--socket", help="Socket of the daemon.")
 
 def status(
     json: bool = _JSON,
-    prometheus: bool = typer.Option(False, "--prometheus", help="Print metrics in the Prometheus text format instead."),
+    prometheus: bool = typer.Option(
+        False, "--prometheus", help="Print metrics in the Prometheus text format instead."
+    ),
     socket: str | None = _SOCKET,
 ) -> None:
-    """Show the state of the server: its clock, its jobs by state, its policy and files, and what is wrong."""
+    """Show the state of the server: its clock, its jobs by state, its policy and files, and what is
+    wrong."""
     if prometheus:
         sys.stdout.write(ask(requests.Metrics(), records.Text, socket).text)
         return
@@ -35,12 +39,33 @@ def status(
         print_json("server", server)
         return
     clock = server.clock or records.ClockRecord(mode="real", now=0)
-    speed = "" if clock.mode == "real" else " as fast as it can" if not clock.speed else f" x{clock.speed:g}"
-    log = "" if clock.log_jobs is None else f", {clock.log_arrived} of {clock.log_jobs} jobs of the log have arrived"
-    counts = ", ".join(f"{count} {letter}" for letter, count in sorted(server.counts.items())) or "none"
+    speed = (
+        ""
+        if clock.mode == "real"
+        else " as fast as it can"
+        if not clock.speed
+        else f" x{clock.speed:g}"
+    )
+    log = (
+        ""
+        if clock.log_jobs is None
+        else f", {clock.log_arrived} of {clock.log_jobs} jobs of the log have arrived"
+    )
+    counts = (
+        ", ".join(f"{count} {letter}" for letter, count in sorted(server.counts.items())) or "none"
+    )
     lines = [
-        ("server", f"{server.name} (qbatch {server.version}, process {server.pid}), {server.state}"),
-        ("time", f"{clock.mode}{speed}{', paused' if clock.is_paused else ''}, now {moment(clock.now)}{log}"),
+        (
+            "server",
+            f"{server.name} (qbatch {server.version}, process {server.pid}), {server.state}",
+        ),
+        (
+            "time",
+            (
+                f"{clock.mode}{speed}{', paused' if clock.is_paused else ''}, now "
+                f"{moment(clock.now)}{log}"
+            ),
+        ),
         ("jobs", counts),
         ("policy", server.policy + ("" if server.is_compiled else " (plain kernels so far)")),
         ("executor", server.executor),
@@ -48,10 +73,13 @@ def status(
         ("store", server.store),
         ("configuration", server.config),
     ]
-    for phase in server.phases:  # the current one and its end, those that follow, and the jobs on disk
+    # The current one and its end, those that follow, and the jobs on disk.
+    for phase in server.phases:
         text = phase.name
         if phase.until is not None:
-            turns = "".join(f"; {name} jobs from {moment(at)}" for name, at in phase.following.items())
+            turns = "".join(
+                f"; {name} jobs from {moment(at)}" for name, at in phase.following.items()
+            )
             count, jobs = phase.on_disk, "job" if phase.on_disk == 1 else "jobs"
             disk = f"; {count} {jobs} on disk ({phase.procs_on_disk} processors)" if count else ""
             text = f"{phase.name} until {moment(phase.until)}{turns}{disk}"
@@ -73,16 +101,42 @@ def queues(json: bool = _JSON, socket: str | None = _SOCKET) -> None:
     rows = []
     for queue in said.queues:
         count = queue.counts.get
-        limits = [f"{name} {value}" for name, value in (
-            ("running", queue.max_running), ("per user", queue.max_running_per_user), ("procs", queue.max_procs),
-            ("queued", queue.max_queued)) if value is not None]  # fmt: skip
+        limits = [
+            f"{name} {value}"
+            for name, value in (
+                ("running", queue.max_running),
+                ("per user", queue.max_running_per_user),
+                ("procs", queue.max_procs),
+                ("queued", queue.max_queued),
+            )
+            if value is not None
+        ]
         if queue.max_walltime is not None:
             limits.append(f"walltime {span(queue.max_walltime)}")
         rows.append(
-            [queue.name, queue.pool, "yes" if queue.enabled else "no", "yes" if queue.started else "no",
-             str(count("Q", 0)), str(count("R", 0)), str(count("H", 0)), queue.policy, ", ".join(limits) or "-"]
-        )  # fmt: skip
-    headings = ["queue", "pool", "enabled", "started", "queued", "running", "held", "policy", "limits"]
+            [
+                queue.name,
+                queue.pool,
+                "yes" if queue.enabled else "no",
+                "yes" if queue.started else "no",
+                str(count("Q", 0)),
+                str(count("R", 0)),
+                str(count("H", 0)),
+                queue.policy,
+                ", ".join(limits) or "-",
+            ]
+        )
+    headings = [
+        "queue",
+        "pool",
+        "enabled",
+        "started",
+        "queued",
+        "running",
+        "held",
+        "policy",
+        "limits",
+    ]
     print_table("", headings, rows, left=4)
 
 
@@ -94,12 +148,28 @@ def hosts(json: bool = _JSON, socket: str | None = _SOCKET) -> None:
         return
     has_queues = any(host.queue is not None for host in said.hosts)
     rows = [
-        [host.name, host.pool, host.state, f"{host.cpus_used}/{host.cpus}",
-         f"{format_size(host.memory_used)}/{format_size(host.memory)}" if host.memory else "-",
-         _first_of(host.jobs), *([_first_of(host.queue or ())] if has_queues else []), clean(host.comment) or "-"]
+        [
+            host.name,
+            host.pool,
+            host.state,
+            f"{host.cpus_used}/{host.cpus}",
+            f"{format_size(host.memory_used)}/{format_size(host.memory)}" if host.memory else "-",
+            _first_of(host.jobs),
+            *([_first_of(host.queue or ())] if has_queues else []),
+            clean(host.comment) or "-",
+        ]
         for host in said.hosts
-    ]  # fmt: skip
-    titles = ["host", "pool", "state", "cpus", "memory", "jobs", *(["queue"] if has_queues else []), "comment"]
+    ]
+    titles = [
+        "host",
+        "pool",
+        "state",
+        "cpus",
+        "memory",
+        "jobs",
+        *(["queue"] if has_queues else []),
+        "comment",
+    ]
     print_table("", titles, rows, left=3)
 
 
@@ -108,7 +178,9 @@ def _first_of(names: tuple[str, ...]) -> str:
 
 
 def explain(
-    job: str = typer.Argument(..., metavar="JOB", help="Identifier of a job."), json: bool = _JSON, socket: str | None = _SOCKET
+    job: str = typer.Argument(..., metavar="JOB", help="Identifier of a job."),
+    json: bool = _JSON,
+    socket: str | None = _SOCKET,
 ) -> None:
     """Explain why a job waits and when it is expected to start."""
     said = ask(requests.Explain(job=job), records.Explanation, socket)
@@ -119,7 +191,9 @@ def explain(
     if said.blocked_by:
         sys.stdout.write(f"ahead of it: {', '.join(said.blocked_by)}\n")
     if said.promised is not None:
-        sys.stdout.write(f"promised to start by {moment(said.promised)}, in {span(said.promised - said.now)}\n")
+        sys.stdout.write(
+            f"promised to start by {moment(said.promised)}, in {span(said.promised - said.now)}\n"
+        )
     if said.estimated_start is not None:
         at, in_ = moment(said.estimated_start), span(said.estimated_start - said.now)
         sys.stdout.write(f"expected to start {at}, in {in_}\n")
@@ -135,17 +209,27 @@ def forecast(json: bool = _JSON, socket: str | None = _SOCKET) -> None:
         print_json("forecasts", said)
         return
     expected = [each for each in said.jobs if each.start is not None]
-    rows = [[each.job, moment(each.start), span((each.start or 0) - said.made), moment(each.end)] for each in expected]
-    headings = _with_deadlines(["job", "start", "in", "end"], rows, [each.deadline for each in expected], 4)
+    rows = [
+        [each.job, moment(each.start), span((each.start or 0) - said.made), moment(each.end)]
+        for each in expected
+    ]
+    headings = _with_deadlines(
+        ["job", "start", "in", "end"], rows, [each.deadline for each in expected], 4
+    )
     print_table("", headings, rows, left=2)
     others = [[each.job, each.code, clean(each.reason)] for each in said.jobs if each.start is None]
     if others:
         print_table("", ["job", "no forecast", "because"], others, left=3)
     if said.error_mean is not None:
-        talk(f"forecasts so far were off by {said.error_mean:.0f} s on average ({said.error_count} jobs)")
+        talk(
+            f"forecasts so far were off by {said.error_mean:.0f} s on average ({said.error_count} "
+            "jobs)"
+        )
 
 
-def _with_deadlines(headings: list[str], rows: list[list[str]], deadlines: list[int | None], place: int) -> list[str]:
+def _with_deadlines(
+    headings: list[str], rows: list[list[str]], deadlines: list[int | None], place: int
+) -> list[str]:
     """Put a column of deadlines into rows, if any job has one; return the headings with it."""
     if all(each is None for each in deadlines):
         return headings
@@ -157,19 +241,32 @@ def _with_deadlines(headings: list[str], rows: list[list[str]], deadlines: list[
 def history(
     user: str = typer.Option("", "--user", "-u", help="Show only jobs of this user."),
     queue: str = typer.Option("", "--queue", "-q", help="Show only jobs in this queue."),
-    name: str = typer.Option("", "--name", help="Show only jobs with this name; * and ? are wildcards."),
-    status_: str = typer.Option("", "--exit", help="Show only jobs with this exit status, or failed ones."),
-    since: str = typer.Option("", "--since", help="Show only jobs that ended at or after this day or time (ISO)."),
-    until: str = typer.Option("", "--until", help="Show only jobs that ended before this day or time (ISO)."),
+    name: str = typer.Option(
+        "", "--name", help="Show only jobs with this name; * and ? are wildcards."
+    ),
+    status_: str = typer.Option(
+        "", "--exit", help="Show only jobs with this exit status, or failed ones."
+    ),
+    since: str = typer.Option(
+        "", "--since", help="Show only jobs that ended at or after this day or time (ISO)."
+    ),
+    until: str = typer.Option(
+        "", "--until", help="Show only jobs that ended before this day or time (ISO)."
+    ),
     limit: int = typer.Option(50, "--limit", min=1, help="Show at most this many jobs."),
     json: bool = _JSON,
     socket: str | None = _SOCKET,
 ) -> None:
     """Search all jobs that have ended; the latest come first."""
     request = requests.History(
-        users=(user,) if user else (), queues=(queue,) if queue else (), name=name, status=status_,
-        since=_instant(since, "--since"), until=_instant(until, "--until"), limit=limit,
-    )  # fmt: skip
+        users=(user,) if user else (),
+        queues=(queue,) if queue else (),
+        name=name,
+        status=status_,
+        since=_instant(since, "--since"),
+        until=_instant(until, "--until"),
+        limit=limit,
+    )
     found: list[records.JobRecord] = []
     while True:
         request = msgspec.structs.replace(request, limit=min(limit - len(found), 1000))
@@ -183,15 +280,26 @@ def history(
         print_json("history", said)
         return
     rows = [
-        [job.id, clean(job.name)[:24], job.user, job.queue, job.resources.get("ncpus", "-"), moment(job.submitted),
-         wait_of(job, said.now), moment(job.ended), status_of(job)]
+        [
+            job.id,
+            clean(job.name)[:24],
+            job.user,
+            job.queue,
+            job.resources.get("ncpus", "-"),
+            moment(job.submitted),
+            wait_of(job, said.now),
+            moment(job.ended),
+            status_of(job),
+        ]
         for job in said.jobs
-    ]  # fmt: skip
+    ]
     if not rows:
         talk("no ended job matches")
         return
     headings = ["id", "name", "user", "queue", "procs", "submitted", "waited", "ended", "status"]
-    print_table("", _with_deadlines(headings, rows, [job.deadline for job in said.jobs], 8), rows, left=4)
+    print_table(
+        "", _with_deadlines(headings, rows, [job.deadline for job in said.jobs], 8), rows, left=4
+    )
     if said.next:
         talk(f"there are more; show them with --limit {limit * 10}, or narrow the search")
 
@@ -204,15 +312,21 @@ def _instant(text: str, option: str) -> int | None:
     try:
         return round(datetime.fromisoformat(text).timestamp() * 1e6)
     except ValueError:
-        raise UsageError(f"{option} {text}: write a day or a time, such as 2026-11-20 or 2026-11-20T08:00") from None
+        raise UsageError(
+            f"{option} {text}: write a day or a time, such as 2026-11-20 or 2026-11-20T08:00"
+        ) from None
 
 
 def time(
     action: str = typer.Argument(
-        "show", metavar="ACTION", help="One of show, pause, play, step, speed, until, until-start, until-end, until-count."
+        "show",
+        metavar="ACTION",
+        help="One of show, pause, play, step, speed, until, until-start, until-end, until-count.",
     ),
     value: str = typer.Argument(
-        "", metavar="VALUE", help="Speed, instant in seconds (of the clock, or of the log), job, or count."
+        "",
+        metavar="VALUE",
+        help="Speed, instant in seconds (of the clock, or of the log), job, or count.",
     ),
     json: bool = _JSON,
     socket: str | None = _SOCKET,
@@ -234,16 +348,28 @@ def time(
     if json:
         print_json("clock", said)
         return
-    speed = "" if said.mode == "real" else ", as fast as it can" if not said.speed else f", x{said.speed:g}"
+    speed = (
+        ""
+        if said.mode == "real"
+        else ", as fast as it can"
+        if not said.speed
+        else f", x{said.speed:g}"
+    )
     until = f", until {said.until}" if said.until else ""
-    log = f", {said.log_arrived} of {said.log_jobs} jobs of the log" if said.log_jobs is not None else ""
+    log = (
+        f", {said.log_arrived} of {said.log_jobs} jobs of the log"
+        if said.log_jobs is not None
+        else ""
+    )
     sys.stdout.write(
-        f"{said.mode}{speed}{', paused' if said.is_paused else ''}{until}: {said.now / 1e6:.6f} s ({moment(said.now)}){log}\n"
+        f"{said.mode}{speed}{', paused' if said.is_paused else ''}{until}: {said.now / 1e6:.6f} s "
+        f"({moment(said.now)}){log}\n"
     )
 
 
 def reload(socket: str | None = _SOCKET) -> None:
-    """Make the daemon read its configuration again; it takes all of the new one, or prints what is wrong with it."""
+    """Make the daemon read its configuration again; it takes all of the new one, or prints what is
+    wrong with it."""
     sys.stdout.write(ask(requests.Reload(), records.Text, socket).text + "\n")
 
 
@@ -264,7 +390,8 @@ def restore(
     file: Path = typer.Argument(..., metavar="FILE", help="A file that qbatch backup wrote."),
     state: Path | None = STATE,
 ) -> None:
-    """Replace the store with a backup and keep the old store next to it.  The daemon must not run."""
+    """Replace the store with a backup and keep the old store next to it.  The daemon must not
+    run."""
     from qbatch.daemon.restore import restore_backup
 
     talk(restore_backup(file, paths.state_directory()))

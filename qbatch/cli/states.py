@@ -12,11 +12,15 @@ _FORMATS = ("text", "mermaid", "dot")
 
 
 def states(
-    style: Annotated[str, typer.Option("--format", metavar="text|mermaid|dot", help="Format of the drawing.")] = "text",
+    style: Annotated[
+        str, typer.Option("--format", metavar="text|mermaid|dot", help="Format of the drawing.")
+    ] = "text",
 ) -> None:
     """Draw the states of a job and the legal transitions between them."""
     if style not in _FORMATS:
-        raise UsageError(f"--format {style!r}: use {', '.join(_FORMATS)}{suggestion(style, _FORMATS)}")
+        raise UsageError(
+            f"--format {style!r}: use {', '.join(_FORMATS)}{suggestion(style, _FORMATS)}"
+        )
     from qbatch.engine.states import diagram
 
     typer.echo(diagram(style))

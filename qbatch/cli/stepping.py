@@ -1,4 +1,5 @@
-"""``qbatch replay --step``: draw a schedule pass by pass, one key per pass on a terminal, all at once in a pipe."""
+"""``qbatch replay --step``: draw a schedule pass by pass, one key per pass on a terminal, all at
+once in a pipe."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ _BACK = (b"b", b"p", b"\x7f", b"\x1b[D", b"\x1b[A")
 _QUIT = (b"q", b"\x1b", b"\x04", b"")
 
 
-def step_through(work: Workload, machine: Machine, policies: list[Policy], *, at_once: bool) -> None:
+def step_through(
+    work: Workload, machine: Machine, policies: list[Policy], *, at_once: bool
+) -> None:
     """Show every pass of every policy.
 
     ``at_once``: print all passes without waiting for keys, as when input or output is no terminal.
@@ -39,11 +42,20 @@ def step_through(work: Workload, machine: Machine, policies: list[Policy], *, at
                 typer.echo("\n".join(["", *lines]))
         return
     shown = [
-        "\n".join([*heading, "", *lines, "", f"pass {number} of {len(passes)}   space: next, b: back, q: quit"])
+        "\n".join(
+            [
+                *heading,
+                "",
+                *lines,
+                "",
+                f"pass {number} of {len(passes)}   space: next, b: back, q: quit",
+            ]
+        )
         for heading, passes in drawn
         for number, lines in enumerate(passes, 1)
     ]
-    place = 0  # show one text after another, forward and back, until the last is left or q is pressed
+    # Show one text after another, forward and back, until the last is left or q is pressed.
+    place = 0
     with _keys() as descriptor:
         while place < len(shown):
             sys.stdout.write(f"{_CLEAR}{shown[place]}\n")
@@ -59,7 +71,8 @@ def step_through(work: Workload, machine: Machine, policies: list[Policy], *, at
 
 @contextmanager
 def _keys() -> Iterator[int]:
-    """Make the terminal deliver each key at once and without echo; restore its settings afterwards."""
+    """Make the terminal deliver each key at once and without echo; restore its settings
+    afterwards."""
     import termios
     import tty
 

@@ -1,4 +1,5 @@
-"""``qbatch submit``: queue a job, with plain options or as a PBS script; ``qbatch wait``: wait for jobs."""
+"""``qbatch submit``: queue a job, with plain options or as a PBS script; ``qbatch wait``: wait for
+jobs."""
 
 from __future__ import annotations
 
@@ -22,8 +23,12 @@ def submit(
     queue: str = typer.Option("", "--queue", "-q", help="Queue of the job."),
     procs: int = typer.Option(0, "--procs", "-n", help="Processors on one host."),
     memory: str = typer.Option("", "--memory", "-m", help="Memory, such as 2gb."),
-    walltime: str = typer.Option("", "--walltime", "-t", help="Walltime in seconds, MM:SS or HH:MM:SS."),
-    resource: list[str] = typer.Option([], "--resource", "-l", help="PBS resources, such as select=2:ncpus=4."),
+    walltime: str = typer.Option(
+        "", "--walltime", "-t", help="Walltime in seconds, MM:SS or HH:MM:SS."
+    ),
+    resource: list[str] = typer.Option(
+        [], "--resource", "-l", help="PBS resources, such as select=2:ncpus=4."
+    ),
     output: str = typer.Option("", "--output", "-o", help="File for the output."),
     error: str = typer.Option("", "--error", "-e", help="File for the errors."),
     depend: str = typer.Option("", "--depend", help="Dependencies, such as afterok:12."),
@@ -31,12 +36,17 @@ def submit(
     hold: bool = typer.Option(False, "--hold", help="Hold the job until it is released."),
     runtime: str = typer.Option("", "--runtime", help="Run time of an emulated job."),
     exit_status: int | None = typer.Option(None, "--exit", help="Exit status of an emulated job."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Print what would happen; queue nothing."),
-    wait: bool = typer.Option(False, "--wait", help="Wait for the end; exit with the job's status."),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Print what would happen; queue nothing."
+    ),
+    wait: bool = typer.Option(
+        False, "--wait", help="Wait for the end; exit with the job's status."
+    ),
     json: bool = typer.Option(False, "--json", help="Print the answer as JSON."),
     socket: str | None = typer.Option(None, "--socket", help="Socket of the daemon."),
 ) -> None:
-    """Queue a job and print its identifier.  (qsub does the same with PBS options and #PBS lines.)"""
+    """Queue a job and print its identifier.  (qsub does the same with PBS options and #PBS
+    lines.)"""
     import msgspec
 
     from qbatch.cli.pbs.qsub import uploaded
@@ -45,7 +55,13 @@ def submit(
     from qbatch.wire.resources import parse_duration, parse_resources
 
     options: list[str] = []
-    for letter, value in (("-N", name), ("-q", queue), ("-o", output), ("-e", error), ("-J", array)):
+    for letter, value in (
+        ("-N", name),
+        ("-q", queue),
+        ("-o", output),
+        ("-e", error),
+        ("-J", array),
+    ):
         options += [letter, value] if value else []
     if depend:
         options += ["-W", f"depend={depend}"]
@@ -77,12 +93,24 @@ def submit(
         print_json("submitted", said)
     else:
         sys.stdout.write(f"{said.job or said.comment}\n")
-        instants = {} if said.quote is None else {
-            "start": said.quote.start, "end": said.quote.end, "earliest deadline": said.quote.earliest_deadline,
-        }  # fmt: skip
-        expected = ", ".join(f"{name} {moment(at)}" for name, at in instants.items() if at is not None)
+        instants = (
+            {}
+            if said.quote is None
+            else {
+                "start": said.quote.start,
+                "end": said.quote.end,
+                "earliest deadline": said.quote.earliest_deadline,
+            }
+        )
+        expected = ", ".join(
+            f"{name} {moment(at)}" for name, at in instants.items() if at is not None
+        )
         if expected and said.quote is not None:
-            price = "" if said.quote.price is None else f", price {said.quote.price / 1e6:g} processor-hours"
+            price = (
+                ""
+                if said.quote.price is None
+                else f", price {said.quote.price / 1e6:g} processor-hours"
+            )
             sys.stdout.write(f"as things stand: {expected}{price}\n")
         sys.stdout.flush()
     if wait and said.job:
@@ -100,9 +128,16 @@ def _specification(options: list[str], words: list[str]) -> Spec:
     from qbatch.cli.pbs.qsub import specification
     from qbatch.cli.pbs.submission import SUBMISSION_OPTIONS
 
-    if len(words) == 1 and words[0] != "-" and "--" not in sys.argv and not Path(words[0]).is_file():
+    if (
+        len(words) == 1
+        and words[0] != "-"
+        and "--" not in sys.argv
+        and not Path(words[0]).is_file()
+    ):
         raise InputError(f"{words[0]}: there is no such script (put a command after --)")
-    is_script = len(words) == 1 and (words[0] == "-" or Path(words[0]).is_file()) and "--" not in sys.argv
+    is_script = (
+        len(words) == 1 and (words[0] == "-" or Path(words[0]).is_file()) and "--" not in sys.argv
+    )
     arguments = [*options, *(words if is_script or not words else ["--", *words])]
     here = surroundings()
     typed = sys.argv[sys.argv.index("submit") + 1 :] if "submit" in sys.argv else []
@@ -122,14 +157,20 @@ def _wait(jobs: tuple[str, ...], timeout: float | None, socket: str | None) -> i
         if each.exit_status:
             status = each.exit_status
             is_cancelled = each.state in ("F", "X") and not each.has_run
-            talk(f"{each.name} was cancelled before it ran" if is_cancelled else f"{each.name} ended with {status}")
+            talk(
+                f"{each.name} was cancelled before it ran"
+                if is_cancelled
+                else f"{each.name} ended with {status}"
+            )
             code = code or (status if 0 < status < 256 else 1)
     return code
 
 
 def wait(
     identifiers: list[str] = typer.Argument(..., metavar="JOB", help="Identifiers of jobs."),
-    timeout: float | None = typer.Option(None, "--timeout", help="Wait at most this many seconds (then exit 124)."),
+    timeout: float | None = typer.Option(
+        None, "--timeout", help="Wait at most this many seconds (then exit 124)."
+    ),
     socket: str | None = typer.Option(None, "--socket", help="Socket of the daemon."),
 ) -> None:
     """Wait until jobs have ended; exit with the status of the first job that failed."""

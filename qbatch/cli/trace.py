@@ -1,7 +1,7 @@
 """``qbatch trace``: inspect a workload log, check it, generate one, or fetch a public one.
 
-This module holds only the commands and the form of their output; ``qbatch.workloads.log`` computes the facts and the
-findings.  Only numbers go to stdout.
+This module holds only the commands and the form of their output; ``qbatch.workloads.log`` computes
+the facts and the findings.  Only numbers go to stdout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 app = command_group("Inspect a workload log, check it, generate one, or fetch a public one.")
 
-LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="SWF or five-column log, also .gz or .xz; - is stdin.")]
+LogArgument = Annotated[
+    str, typer.Argument(metavar="LOG", help="SWF or five-column log, also .gz or .xz; - is stdin.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LenientOption = Annotated[bool, typer.Option("--lenient", help="Skip rows that cannot be read.")]
 
@@ -54,9 +56,13 @@ def head(
     columns = [read[name][:rows].tolist() for name in FIELDS]
     if as_json:
         jobs = [dict(zip(FIELDS, row, strict=True)) for row in zip(*columns, strict=True)]
-        typer.echo(json.dumps({"schema": "qbatch.trace-head/1", "rows": len(read), "jobs": jobs}, indent=2))
+        typer.echo(
+            json.dumps({"schema": "qbatch.trace-head/1", "rows": len(read), "jobs": jobs}, indent=2)
+        )
         return
-    _print_rows(list(FIELDS), [[number_text(value) for value in row] for row in zip(*columns, strict=True)])
+    _print_rows(
+        list(FIELDS), [[number_text(value) for value in row] for row in zip(*columns, strict=True)]
+    )
 
 
 @app.command()
@@ -72,7 +78,12 @@ def validate(log: LogArgument, as_json: JsonOption = False, lenient: LenientOpti
     if as_json:
         document = {
             "schema": "qbatch.trace-validate/1",
-            "log": {"name": readable(read.name), "sha256": read.sha256, "rows": len(read), "bad_rows": read.bad_rows},
+            "log": {
+                "name": readable(read.name),
+                "sha256": read.sha256,
+                "rows": len(read),
+                "bad_rows": read.bad_rows,
+            },
             "usable": is_usable,
             "findings": [asdict(finding) for finding in found],
         }
@@ -80,9 +91,15 @@ def validate(log: LogArgument, as_json: JsonOption = False, lenient: LenientOpti
     else:
         for finding in found:
             more = ", ..." if finding.count > len(finding.lines) else ""
-            where = f" (line{'s' if finding.count > 1 else ''} {', '.join(map(str, finding.lines))}{more})"
+            where = (
+                f" (line{'s' if finding.count > 1 else ''} "
+                f"{', '.join(map(str, finding.lines))}{more})"
+            )
             rows = f"{finding.count:,} row{'s' if finding.count > 1 else ''}: "
-            typer.echo(f"{finding.severity}: " + (rows + finding.text + where if finding.lines else finding.text))
+            typer.echo(
+                f"{finding.severity}: "
+                + (rows + finding.text + where if finding.lines else finding.text)
+            )
         verdict = "usable" if is_usable else "not usable"
         typer.echo(f"{verdict}: {len(read):,} rows, {len(found)} findings")
     if not is_usable:
@@ -94,16 +111,28 @@ def generate(
     *,
     jobs: Annotated[int, typer.Option("--jobs", help="Number of jobs.")],
     procs: Annotated[int, typer.Option("--procs", help="Processors of the machine.")],
-    load: Annotated[float, typer.Option("--load", help="Offered load: work per processor and second.")] = 0.85,
-    seed: Annotated[int, typer.Option("--seed", help="Seed; the same seed gives the same log.")] = 1,
-    accuracy: Annotated[float, typer.Option("--accuracy", help="Approximate mean of run time over estimate.")] = 0.4,
-    campaigns: Annotated[float, typer.Option("--campaigns", help="Share of jobs that arrive in bursts, 0 to 1.")] = 0.0,
-    out: Annotated[str, typer.Option("--out", help="SWF file (.gz compresses); - is stdout.")] = "-",
+    load: Annotated[
+        float, typer.Option("--load", help="Offered load: work per processor and second.")
+    ] = 0.85,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Seed; the same seed gives the same log.")
+    ] = 1,
+    accuracy: Annotated[
+        float, typer.Option("--accuracy", help="Approximate mean of run time over estimate.")
+    ] = 0.4,
+    campaigns: Annotated[
+        float, typer.Option("--campaigns", help="Share of jobs that arrive in bursts, 0 to 1.")
+    ] = 0.0,
+    out: Annotated[
+        str, typer.Option("--out", help="SWF file (.gz compresses); - is stdout.")
+    ] = "-",
 ) -> None:
     """Generate a workload log in SWF from a seed."""
     from qbatch.workloads.generate import generate_log
 
-    log = generate_log(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns)
+    log = generate_log(
+        jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns
+    )
     write_log_to(log, out)
 
 
@@ -118,21 +147,34 @@ def _header_facts(log: Log) -> dict[str, Any]:
 
     header = log.header
     return {
-        "version": header.version, "computer": header.computer, "installation": header.installation,
-        "max_jobs": header.max_jobs, "max_records": header.max_records, "max_nodes": header.max_nodes,
-        "max_procs": header.max_procs, "max_runtime_s": header.max_runtime, "unix_start_time": header.unix_start_time,
-        "time_zone": header.time_zone_string, "start_time": header.start_time, "end_time": header.end_time,
-        "preemption": header.preemption, "queues": header.queues, "partitions": header.partitions,
-        "acknowledge": list(header.acknowledgements), "notes": list(header.notes),
+        "version": header.version,
+        "computer": header.computer,
+        "installation": header.installation,
+        "max_jobs": header.max_jobs,
+        "max_records": header.max_records,
+        "max_nodes": header.max_nodes,
+        "max_procs": header.max_procs,
+        "max_runtime_s": header.max_runtime,
+        "unix_start_time": header.unix_start_time,
+        "time_zone": header.time_zone_string,
+        "start_time": header.start_time,
+        "end_time": header.end_time,
+        "preemption": header.preemption,
+        "queues": header.queues,
+        "partitions": header.partitions,
+        "acknowledge": list(header.acknowledgements),
+        "notes": list(header.notes),
         "left_out": msgspec.to_builtins([*left_out_of(header)]),
-    }  # fmt: skip
+    }
 
 
 def _info_lines(facts: dict[str, Any]) -> list[str]:
     """Return the facts as aligned lines of text."""
     from qbatch.results.run_words import left_out_words
 
-    header, jobs, span, load, sizes = (facts[key] for key in ("header", "jobs", "span", "load", "sizes"))
+    header, jobs, span, load, sizes = (
+        facts[key] for key in ("header", "jobs", "span", "load", "sizes")
+    )
     estimates = facts["estimates"]
     top = ", ".join(f"{top['time_s']} ({top['jobs']:,})" for top in estimates["top"])
     pairs = [
@@ -142,7 +184,13 @@ def _info_lines(facts: dict[str, Any]) -> list[str]:
         ("installation", header["installation"]),
         ("machine", _with_unit(facts["machine"]["procs"], "processors")),
         ("rows", f"{jobs['rows']:,}"),
-        ("never ran", f"{jobs['never_ran']:,} (no processors or no run time; {jobs['cancelled']:,} were cancelled)"),
+        (
+            "never ran",
+            (
+                f"{jobs['never_ran']:,} (no processors or no run time; {jobs['cancelled']:,} were "
+                "cancelled)"
+            ),
+        ),
         ("run time 0", f"{jobs['zero_run']:,}"),
         ("longer than estimate", f"{jobs['longer_than_estimate']:,}"),
         ("wider than machine", _with_unit(jobs["wider_than_machine"])),
@@ -151,17 +199,30 @@ def _info_lines(facts: dict[str, Any]) -> list[str]:
         ("last submit", _instant(span["submit_last_s"], span["submit_last"])),
         ("time zone", span["time_zone"]),
         ("offered load", _with_unit(load["offered"], "(work over machine x submit span)")),
-        ("interarrival", f"{_with_unit(load['interarrival_mean_s'])} s mean, "
-                         f"{_with_unit(load['interarrival_median_s'])} s median"),
-        ("run time", f"{_with_unit(load['run_mean_s'])} s mean, {_with_unit(load['run_median_s'])} s median"),
-        ("sizes", f"{sizes['serial_percent']:.1f}% serial, {sizes['power_of_two_percent']:.1f}% powers of two, "
-                  f"{sizes['procs_mean']:.1f} processors mean, {sizes['procs_max']:,} at most"),
-        ("estimates", f"{estimates['distinct']:,} distinct{'; most popular: ' if top else ''}{top}"),
+        (
+            "interarrival",
+            f"{_with_unit(load['interarrival_mean_s'])} s mean, "
+            f"{_with_unit(load['interarrival_median_s'])} s median",
+        ),
+        (
+            "run time",
+            f"{_with_unit(load['run_mean_s'])} s mean, {_with_unit(load['run_median_s'])} s median",
+        ),
+        (
+            "sizes",
+            f"{sizes['serial_percent']:.1f}% serial, {sizes['power_of_two_percent']:.1f}% powers "
+            "of two, "
+            f"{sizes['procs_mean']:.1f} processors mean, {sizes['procs_max']:,} at most",
+        ),
+        (
+            "estimates",
+            f"{estimates['distinct']:,} distinct{'; most popular: ' if top else ''}{top}",
+        ),
         ("users", f"{facts['users']:,}"),
         ("submit ties", f"{facts['submit_ties']:,}"),
         ("not in log", left_out_words(header) or None),
         *(("note", note) for note in facts["notes"]),
-    ]  # fmt: skip
+    ]
     return [f"{name:<21} {_one_line(value)}" for name, value in pairs if value is not None]
 
 
@@ -173,22 +234,28 @@ def _one_line(text: str) -> str:
 def _with_unit(value: float | None, unit: str = "") -> str:
     if value is None:
         return "unknown"
-    return f"{value:,} {unit}".rstrip() if isinstance(value, int) else f"{value:,.3f} {unit}".rstrip()
+    return (
+        f"{value:,} {unit}".rstrip() if isinstance(value, int) else f"{value:,.3f} {unit}".rstrip()
+    )
 
 
 def _instant(second: float, date: str | None) -> str:
     return f"{second} s" if date is None else f"{second} s = {date}"
 
 
-_UNITS = dict.fromkeys(("submit", "wait", "run", "cpu_time", "time_requested", "think_time"), "s") | {
-    "memory_used": "KB", "memory_requested": "KB",
-}  # fmt: skip
+_UNITS = dict.fromkeys(
+    ("submit", "wait", "run", "cpu_time", "time_requested", "think_time"), "s"
+) | {
+    "memory_used": "KB",
+    "memory_requested": "KB",
+}
 
 
 def _print_rows(names: list[str], rows: list[list[str]]) -> None:
     """Print one row per job as plain aligned text.
 
-    On a terminal, print them under headings with units, and split a wide table into several that begin with the job.
+    On a terminal, print them under headings with units, and split a wide table into several that
+    begin with the job.
     """
     if not sys.stdout.isatty():
         widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]

@@ -1,4 +1,5 @@
-"""``qbatch transform``: change a log step by step, with the deadlines of its jobs in a side file."""
+"""``qbatch transform``: change a log step by step, with the deadlines of its jobs in a side
+file."""
 
 from __future__ import annotations
 
@@ -21,23 +22,39 @@ _PACKED = {"kind": "static", "procs": "32", "span": "7200", "slack": "0"}
 
 def transform(
     log: Annotated[
-        str | None, typer.Argument(metavar="LOG", help="SWF log (.gz, .xz); - is stdin; or packed[:kind=...].")
+        str | None,
+        typer.Argument(metavar="LOG", help="SWF log (.gz, .xz); - is stdin; or packed[:kind=...]."),
     ] = None,
     steps: Annotated[
         list[str] | None,
-        typer.Argument(metavar="STEP", help="Steps NAME[:key=value,...], from left to right (see --list)."),
+        typer.Argument(
+            metavar="STEP", help="Steps NAME[:key=value,...], from left to right (see --list)."
+        ),
     ] = None,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SWF file (.gz compresses); - is stdout.")] = "-",
+    out: Annotated[
+        str,
+        typer.Option("--out", "-o", metavar="FILE", help="SWF file (.gz compresses); - is stdout."),
+    ] = "-",
     deadlines: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Side file (CSV) with deadlines by job number.")
+        str | None,
+        typer.Option(metavar="FILE", help="Side file (CSV) with deadlines by job number."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all draws; the same seed gives the same log.")] = 0,
-    procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors [those of the log's header].")] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of all draws; the same seed gives the same log.")
+    ] = 0,
+    procs: Annotated[
+        int | None, typer.Option(min=1, max=10**9, help="Processors [those of the log's header].")
+    ] = None,
     list_steps: Annotated[bool, typer.Option("--list", help="List the steps.")] = False,
-    lenient: Annotated[bool, typer.Option("--lenient", help="Skip rows that cannot be read.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help="Skip rows that cannot be read.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")
+    ] = False,
 ) -> None:
-    """Change the load, the estimates and the deadlines of a log, for a replay (with --deadlines)."""
+    """Change the load, the estimates and the deadlines of a log, for a replay (with
+    --deadlines)."""
     from qbatch.library.logs import transformed
     from qbatch.results.output import log_file, whole_file
     from qbatch.workloads import read_log, write_log
@@ -46,16 +63,27 @@ def transform(
     if list_steps:
         rows = []
         for name, step in STEPS.items():
-            values = {key: value if isinstance(value, str | None) else f"{value:g}" for key, value in step.parameters.items()}
+            values = {
+                key: value if isinstance(value, str | None) else f"{value:g}"
+                for key, value in step.parameters.items()
+            }
             shown = [key if value is None else f"{key}={value}" for key, value in values.items()]
-            rows.append([name, ", ".join([*shown, *(f"[{key}]" for key in step.optional)]), step.meaning])
+            rows.append(
+                [name, ", ".join([*shown, *(f"[{key}]" for key in step.optional)]), step.meaning]
+            )
         packed = ", ".join(f"{key}={value}" for key, value in _PACKED.items())
         rows.append([PACKED, packed, "in place of LOG: a set of jobs that fills a machine"])
         print_table("steps, from left to right", ["step", "parameters", "what it does"], rows)
         return
     if log is None:
-        raise UsageError("a LOG is missing; name an SWF file, - for stdin, or packed (--list shows the steps)")
-    if deadlines is not None and out != "-" and os.path.realpath(deadlines) == os.path.realpath(out):
+        raise UsageError(
+            "a LOG is missing; name an SWF file, - for stdin, or packed (--list shows the steps)"
+        )
+    if (
+        deadlines is not None
+        and out != "-"
+        and os.path.realpath(deadlines) == os.path.realpath(out)
+    ):
         raise UsageError(f"--deadlines {deadlines}: the log goes there; name another file")
     chosen = read_steps(steps or [])
     if log.partition(":")[0] == PACKED and not os.path.exists(log):
@@ -71,14 +99,22 @@ def transform(
         from qbatch.model.record import MICROSECONDS
         from qbatch.simulation.drivers import easy_responses
 
-        ends = [int(each) * MICROSECONDS for each in reference["submit"][[0, -1]]] if len(reference) else [0, 0]
-        with progress_bars("easy, for reference", len(reference), *ends, is_quiet=quiet) as progress:
+        ends = (
+            [int(each) * MICROSECONDS for each in reference["submit"][[0, -1]]]
+            if len(reference)
+            else [0, 0]
+        )
+        with progress_bars(
+            "easy, for reference", len(reference), *ends, is_quiet=quiet
+        ) as progress:
             return easy_responses(reference, progress)
 
     made = transformed(made, chosen, seed, easy)
     count = int((made.deadline >= 0).sum())
     if count and deadlines is None:
-        raise UsageError(f"{count:,} jobs have deadlines, which SWF has no field for; add --deadlines FILE")
+        raise UsageError(
+            f"{count:,} jobs have deadlines, which SWF has no field for; add --deadlines FILE"
+        )
     with log_file(out) as file:
         write_log(file, made.log.header, made.log.columns)
     if deadlines is not None:
@@ -100,5 +136,7 @@ def _packed(text: str, seed: int) -> Any:
     try:
         procs, span, slack = int(given["procs"]), int(given["span"]), float(given["slack"])
     except ValueError as error:
-        raise UsageError(f"{text!r}: {error}; procs and span are whole numbers, slack is a number") from error
+        raise UsageError(
+            f"{text!r}: {error}; procs and span are whole numbers, slack is a number"
+        ) from error
     return packed_set(given["kind"], procs=procs, span_s=span, slack=slack, seed=seed)

@@ -26,18 +26,31 @@ def up(
     config: Path | None = typer.Option(None, "--config", help="Configuration file (TOML)."),
     state: Path | None = STATE,
     socket: str | None = typer.Option(None, "--socket", help="Socket on which to listen."),
-    time_: str = typer.Option("real", "--time", help="Clock: real, x60 (scaled), virtual or virtual:x100."),
-    origin: str | None = typer.Option(None, "--origin", help="Start of scaled or virtual time, in seconds."),
-    executor: str | None = typer.Option(None, "--executor", help="process or emulated, instead of the configured one."),
+    time_: str = typer.Option(
+        "real", "--time", help="Clock: real, x60 (scaled), virtual or virtual:x100."
+    ),
+    origin: str | None = typer.Option(
+        None, "--origin", help="Start of scaled or virtual time, in seconds."
+    ),
+    executor: str | None = typer.Option(
+        None, "--executor", help="process or emulated, instead of the configured one."
+    ),
     policy: str | None = typer.Option(
         None, "--policy", "-p", help="Policy of all pools, instead of the configured one."
     ),
     trace: Path | None = typer.Option(None, "--trace", help="Workload log to submit from."),
-    source: str | None = typer.Option(None, "--source", help="Model to submit from, such as closed:N=16."),
+    source: str | None = typer.Option(
+        None, "--source", help="Model to submit from, such as closed:N=16."
+    ),
     seed: int = typer.Option(0, "--seed", min=0, help="Seed of the draws of --source."),
-    procs: int | None = typer.Option(None, "--procs", help="One host with this many processors, instead of the pools."),
+    procs: int | None = typer.Option(
+        None, "--procs", help="One host with this many processors, instead of the pools."
+    ),
     machine: str | None = typer.Option(
-        None, "--machine", metavar="FILE", help="Machine file (TOML), or origin2000, instead of the pools."
+        None,
+        "--machine",
+        metavar="FILE",
+        help="Machine file (TOML), or origin2000, instead of the pools.",
     ),
     first: int | None = typer.Option(None, "--first", help="Take only the first jobs of the log."),
     paused: bool = typer.Option(False, "--paused", help="Start with the clock paused."),
@@ -57,13 +70,27 @@ def up(
 
     def read() -> Settings:
         pool, name = _pool(procs, machine), policy
-        if network is not None and config_path is None:  # the network's own hosts, unless others are asked for
+        # The network's own hosts, unless others are asked for.
+        if network is not None and config_path is None:
             from qbatch.daemon.settings import pool_on
 
-            pool, name = pool or pool_on(network.machine(), "main", "taskqueues"), policy or "taskqueues"
-        found = _settings(config_path, executor, name, pool, mode, has_trace=network is not None or trace is not None)
+            pool, name = (
+                pool or pool_on(network.machine(), "main", "taskqueues"),
+                policy or "taskqueues",
+            )
+        found = _settings(
+            config_path,
+            executor,
+            name,
+            pool,
+            mode,
+            has_trace=network is not None or trace is not None,
+        )
         if network is not None and found.executor != "emulated":
-            raise UsageError(f"--source {network.name}: its jobs have no scripts; run it with --executor emulated")
+            raise UsageError(
+                f"--source {network.name}: its jobs have no scripts; run it with --executor "
+                "emulated"
+            )
         return found
 
     if not foreground:
@@ -72,7 +99,10 @@ def up(
             talk(f"to talk to it: export QBATCH_SOCKET={shlex.quote(os.path.abspath(socket))}")
         elif state is not None:
             place = shlex.quote(os.path.abspath(state))
-            talk(f"to talk to it: export QBATCH_STATE={place}, or for one command: qbatch --state {place} status")
+            talk(
+                f"to talk to it: export QBATCH_STATE={place}, or for one command: qbatch --state "
+                f"{place} status"
+            )
         else:
             talk("try: echo 'sleep 5; hostname' | qsub; qstat; qbatch status; qbatch down")
         if machine is not None or config_path is not None:
@@ -80,9 +110,14 @@ def up(
         return
     from qbatch.daemon import process
 
-    workload = _workload(trace, first, _machine(config_path, procs, machine)) if trace is not None else None
+    workload = (
+        _workload(trace, first, _machine(config_path, procs, machine))
+        if trace is not None
+        else None
+    )
     if workload is not None and config_path is None:
-        workload = workload.changed(queue_names={})  # a queue of the log is none of the built-in queues, even with the same name
+        # A queue of the log is none of the built-in queues, even with the same name.
+        workload = workload.changed(queue_names={})
         if procs is None and machine is None:
             procs = workload.procs_total
     _note_classes(read())
@@ -99,16 +134,28 @@ def up(
     elif workload is not None:
         submitted = process.trace_of(workload, submits_from)
     options = process.DaemonOptions(
-        state=state_path, socket_path=os.path.abspath(socket_text), read_settings=read,
-        config_name=str(config_path or "built-in"), mode=mode, speed=speed, origin=begins, is_paused=paused, trace=submitted,
-    )  # fmt: skip
+        state=state_path,
+        socket_path=os.path.abspath(socket_text),
+        read_settings=read,
+        config_name=str(config_path or "built-in"),
+        mode=mode,
+        speed=speed,
+        origin=begins,
+        is_paused=paused,
+        trace=submitted,
+    )
     paths.make_socket_directory(options.socket_path)
-    logging.raiseExceptions = False  # do not report a failed log line with a traceback, which would fail too
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    # Do not report a failed log line with a traceback, which would fail too.
+    logging.raiseExceptions = False
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
     raise typer.Exit(process.run(options))
 
 
-def _network(source: str | None, trace: Path | None, first: int | None, seed: int) -> Network | None:
+def _network(
+    source: str | None, trace: Path | None, first: int | None, seed: int
+) -> Network | None:
     from qbatch.workloads.network import read_network
 
     if source is None:
@@ -122,7 +169,8 @@ def _network(source: str | None, trace: Path | None, first: int | None, seed: in
     network = read_network(source)
     if network.error:
         raise UsageError(
-            f"--source {source}: a live job is ended at its walltime, so that estimates below the demands cut tasks short; leave "
+            f"--source {source}: a live job is ended at its walltime, so that estimates below the "
+            "demands cut tasks short; leave "
             "E out (qbatch replay --source takes it)"
         )
     return network
@@ -180,7 +228,13 @@ def _pool(procs: int | None, machine: str | None) -> Pool | None:
 
 
 def _settings(
-    path: Path | None, executor: str | None, policy: str | None, pool: Pool | None, mode: str, *, has_trace: bool
+    path: Path | None,
+    executor: str | None,
+    policy: str | None,
+    pool: Pool | None,
+    mode: str,
+    *,
+    has_trace: bool,
 ) -> Settings:
     import msgspec
 
@@ -210,13 +264,18 @@ def _note_classes(settings: Settings) -> None:
     from qbatch.policies.registry import load_policy
 
     for pool in settings.pools:
-        note = note_of_classes([load_policy(pool.policy)], pool.machine) if pool.machine is not None else None
+        note = (
+            note_of_classes([load_policy(pool.policy)], pool.machine)
+            if pool.machine is not None
+            else None
+        )
         if note:
             talk(f"note: {note}")
 
 
 def _into_background(state: Path, socket_path: str) -> str:
-    """Start the same command as a background session, wait until the daemon answers, and return where it is."""
+    """Start the same command as a background session, wait until the daemon answers, and return
+    where it is."""
     pid = _pid_of(socket_path)
     if pid:
         raise SocketOccupied(
@@ -228,17 +287,23 @@ def _into_background(state: Path, socket_path: str) -> str:
         log_path = state / "log"
         log = open(log_path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))  # noqa: SIM115 - the child has it
     except OSError as error:
-        raise InputError(f"state directory {state}: {error.strerror}; give another with --state") from error
+        raise InputError(
+            f"state directory {state}: {error.strerror}; give another with --state"
+        ) from error
     arguments = [sys.executable, "-m", "qbatch", *sys.argv[1:], "--foreground"]
     begin = log_path.stat().st_size
-    child = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    child = subprocess.Popen(
+        arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+    )
     log.close()
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         code = child.poll()
         if code is not None:
             text = log_path.read_bytes()[begin:].decode("utf-8", "replace").strip().splitlines()
-            failure = QbatchError((text[-1] if text else f"the daemon ended with {code}").removeprefix("qbatch: "))
+            failure = QbatchError(
+                (text[-1] if text else f"the daemon ended with {code}").removeprefix("qbatch: ")
+            )
             failure.exit_code = code if code > 0 else 1
             raise failure
         if _pid_of(socket_path) != child.pid:

@@ -1,6 +1,8 @@
-"""The option ``--state DIR``, before or after the command: it selects the daemon that a command talks to.
+"""The option ``--state DIR``, before or after the command: it selects the daemon that a command
+talks to.
 
-The choice is stored in the environment, which this process and its children read (:mod:`qbatch.wire.paths`).
+The choice is stored in the environment, which this process and its children read
+(:mod:`qbatch.wire.paths`).
 """
 
 from __future__ import annotations
@@ -25,13 +27,18 @@ def choose(directory: Path | None) -> Path | None:
 
 
 STATE = typer.Option(
-    None, "--state", metavar="DIR", callback=choose, help="Directory of the daemon, instead of the usual one."
+    None,
+    "--state",
+    metavar="DIR",
+    callback=choose,
+    help="Directory of the daemon, instead of the usual one.",
 )
 """The option ``--state``; its value is in the environment before the command begins."""
 
 
 def with_state(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command with ``--state`` in addition to its ``--socket``, unless ``--state`` has another meaning there."""
+    """Return a command with ``--state`` in addition to its ``--socket``, unless ``--state`` has
+    another meaning there."""
     signature = inspect.signature(command)
     if "socket" not in signature.parameters or "state" in signature.parameters:
         return command
@@ -42,7 +49,9 @@ def with_state(command: Callable[..., Any]) -> Callable[..., Any]:
 
     kinds = typing.get_type_hints(command, include_extras=True)
     own = [each.replace(annotation=kinds[each.name]) for each in signature.parameters.values()]
-    option = inspect.Parameter("state", inspect.Parameter.KEYWORD_ONLY, default=STATE, annotation=Path | None)
+    option = inspect.Parameter(
+        "state", inspect.Parameter.KEYWORD_ONLY, default=STATE, annotation=Path | None
+    )
     chosen.__signature__ = signature.replace(parameters=[*own, option])  # type: ignore[attr-defined]
     chosen.__annotations__ = {**kinds, "state": Path | None}
     return chosen

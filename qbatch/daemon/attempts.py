@@ -1,4 +1,5 @@
-"""What an executor needs to start a job: environment, node file, output files (docs/spec/pbs.md 3 and 4)."""
+"""What an executor needs to start a job: environment, node file, output files (docs/spec/pbs.md 3
+and 4)."""
 
 from __future__ import annotations
 
@@ -17,18 +18,22 @@ if TYPE_CHECKING:
     from qbatch.daemon.core.state import Core
 
 
-def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts: str = "") -> Attempt:
+def attempt_of(
+    core: Core, job: BatchJob, surroundings: dict[str, str], scripts: str = ""
+) -> Attempt:
     """Return the present attempt of a running job.
 
-    ``scripts``: the directory of long scripts.  ``surroundings``: variables that every job gets from the daemon
-    (QBATCH_SOCKET, the directory of the PBS commands).
+    ``scripts``: the directory of long scripts.  ``surroundings``: variables that every job gets
+    from the daemon (QBATCH_SOCKET, the directory of the PBS commands).
     """
     spec, identifier = job.spec, core.id_of(job.key)
     try:
         account = pwd.getpwuid(job.uid)
     except KeyError:
         account = None
-    shell = (spec.shell.split(",")[0].partition("@")[0] or account.pw_shell) if account else spec.shell
+    shell = (
+        (spec.shell.split(",")[0].partition("@")[0] or account.pw_shell) if account else spec.shell
+    )
     if not shell or shell.endswith(("nologin", "false")):
         shell = "/bin/sh"
     home = home_of(account)
@@ -51,20 +56,43 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts:
         arguments = shlex.split(spec.extra.get("script_arguments", ""))  # Torque's -F
     except ValueError:
         arguments = spec.extra["script_arguments"].split()
-    limits = {name: most for name, most in limits_of(job).items() if name in core.pool_of(job).settings.enforce}
+    limits = {
+        name: most
+        for name, most in limits_of(job).items()
+        if name in core.pool_of(job).settings.enforce
+    }
     return Attempt(
-        key=job.file_key, job_id=identifier, uid=job.uid, gid=account.pw_gid if account else os.getgid(),
-        script=spec.script, script_file=f"{scripts}/{spec.script_digest}" if spec.script_digest else "",
-        argv=spec.argv, arguments=tuple(arguments), encoding=spec.encoding,
-        shell=shell, login=core.settings.login_shell, home=home, directory=directory, is_private=sandbox == "PRIVATE",
+        key=job.file_key,
+        job_id=identifier,
+        uid=job.uid,
+        gid=account.pw_gid if account else os.getgid(),
+        script=spec.script,
+        script_file=f"{scripts}/{spec.script_digest}" if spec.script_digest else "",
+        argv=spec.argv,
+        arguments=tuple(arguments),
+        encoding=spec.encoding,
+        shell=shell,
+        login=core.settings.login_shell,
+        home=home,
+        directory=directory,
+        is_private=sandbox == "PRIVATE",
         environment=_environment(core, job, home, shell, node_file, surroundings),
-        output=paths[0], error=paths[1], join=spec.join, direct="".join(letter for letter in "oe" if letter in spec.keep),
-        umask=0o077 if spec.umask is None else spec.umask, remove=spec.extra.get("remove", ""),
-        stage_in=_staged(spec.extra.get("stagein", "")), stage_out=_staged(spec.extra.get("stageout", "")),
-        host=hosts[slots[0][0]].name if slots else "", node_file=node_file,
-        procs=job.size, share=job.size / job.prepared.request.procs, limits=limits,
-        walltime=job.prepared.walltime / 1e6, grace=core.settings.kill_delay / 1e6,
-    )  # fmt: skip
+        output=paths[0],
+        error=paths[1],
+        join=spec.join,
+        direct="".join(letter for letter in "oe" if letter in spec.keep),
+        umask=0o077 if spec.umask is None else spec.umask,
+        remove=spec.extra.get("remove", ""),
+        stage_in=_staged(spec.extra.get("stagein", "")),
+        stage_out=_staged(spec.extra.get("stageout", "")),
+        host=hosts[slots[0][0]].name if slots else "",
+        node_file=node_file,
+        procs=job.size,
+        share=job.size / job.prepared.request.procs,
+        limits=limits,
+        walltime=job.prepared.walltime / 1e6,
+        grace=core.settings.kill_delay / 1e6,
+    )
 
 
 def _staged(text: str) -> tuple[tuple[str, str], ...]:
@@ -72,7 +100,8 @@ def _staged(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def home_of(account: pwd.struct_passwd | None) -> str:
-    """Return the home directory of a user; for the user who runs the daemon it is the daemon's ``HOME``, as in a shell."""
+    """Return the home directory of a user; for the user who runs the daemon it is the daemon's
+    ``HOME``, as in a shell."""
     if account is None:
         return "/"
     own = os.environ.get("HOME", "") if account.pw_uid == os.geteuid() else ""
@@ -97,7 +126,12 @@ def local_path(text: str, directory: str, identifier: str, which: str) -> str:
 
 
 def _environment(
-    core: Core, job: BatchJob, home: str, shell: str, node_file: tuple[str, ...], surroundings: dict[str, str]
+    core: Core,
+    job: BatchJob,
+    home: str,
+    shell: str,
+    node_file: tuple[str, ...],
+    surroundings: dict[str, str],
 ) -> dict[str, str]:
     demand = job.prepared.demand
     identifier = core.id_of(job.key)
@@ -135,5 +169,9 @@ def _environment(
         environment["PATH"] = f"{environment.pop('QBATCH_BIN')}:{environment['PATH']}"
     if job.is_subjob:
         array = core.id_of(JobKey(job.sequence, ARRAY))
-        environment |= {"PBS_ARRAY_INDEX": str(job.member), "PBS_ARRAYID": str(job.member), "PBS_ARRAY_ID": array}
+        environment |= {
+            "PBS_ARRAY_INDEX": str(job.member),
+            "PBS_ARRAYID": str(job.member),
+            "PBS_ARRAY_ID": array,
+        }
     return environment

@@ -21,12 +21,12 @@ class ChildFailed(QbatchError):  # noqa: N818 - the name states what the child d
 class Child:
     """A child that is forked at once, before anything else changes the state.
 
-    The child has none of the daemon's open files: neither the lock and the database, which it would keep open after the
-    daemon was killed, nor the sockets.
+    The child has none of the daemon's open files: neither the lock and the database, which it would
+    keep open after the daemon was killed, nor the sockets.
 
     Args:
-        work: runs in the child and returns the answer.  It must use no thread, and nothing of the daemon that another
-            thread may hold (the database).
+        work: runs in the child and returns the answer.  It must use no thread, and nothing of the
+            daemon that another thread may hold (the database).
     """
 
     def __init__(self, work: Callable[[], bytes]) -> None:
@@ -44,7 +44,9 @@ class Child:
         """
         data = await asyncio.get_running_loop().run_in_executor(None, self._read, seconds)
         if not data.startswith(b"+"):
-            raise ChildFailed(data[1:].decode("utf-8", "replace") or "the child has ended without an answer")
+            raise ChildFailed(
+                data[1:].decode("utf-8", "replace") or "the child has ended without an answer"
+            )
         return data[1:]
 
     def _read(self, seconds: float) -> bytes:
@@ -52,7 +54,9 @@ class Child:
         pieces = []
         try:
             while True:
-                ready, _, _ = select.select([self._reader], [], [], max(deadline - time.monotonic(), 0))
+                ready, _, _ = select.select(
+                    [self._reader], [], [], max(deadline - time.monotonic(), 0)
+                )
                 piece = os.read(self._reader, 1 << 20) if ready else b""
                 if not piece:
                     break

@@ -1,12 +1,15 @@
-"""The server's clock: real, scaled or virtual time, in microseconds.  Only this module reads the machine's clocks.
+"""The server's clock: real, scaled or virtual time, in microseconds.  Only this module reads the
+machine's clocks.
 
-Real time follows the wall clock, but never runs backwards (docs/explanation/reliability.md).  Between two readings it runs at
-the pace of the monotonic clock; a difference between the two clocks is a step of the wall clock.  A step forward is followed at
-once.  After a small step backward the server's clock stands until the wall clock has caught up.  After a larger one it runs
+Real time follows the wall clock, but never runs backwards (docs/explanation/reliability.md).
+ Between two readings it runs at the pace of the monotonic clock; a difference between the two
+clocks is a step of the wall clock.  A step forward is followed at once.  After a small step
+backward the server's clock stands until the wall clock has caught up.  After a larger one it runs
 on, ahead of the wall clock, and logs by how much.
 
-Scaled time runs ``speed`` times as fast from an origin.  Virtual time stands still until it is moved: with ``speed`` 0 it
-goes from event to event as fast as possible, with another speed it waits between events.
+Scaled time runs ``speed`` times as fast from an origin.  Virtual time stands still until it is
+moved: with ``speed`` 0 it goes from event to event as fast as possible, with another speed it waits
+between events.
 """
 
 from __future__ import annotations
@@ -46,7 +49,8 @@ class Clock:
 
     Args:
         mode: ``real``, ``scaled`` or ``virtual``.
-        speed: seconds of server time for each second of the wall clock; 0 in virtual time: as fast as possible.
+        speed: seconds of server time for each second of the wall clock; 0 in virtual time: as fast
+            as possible.
         origin: the instant at which scaled and virtual time begin.
     """
 
@@ -73,11 +77,13 @@ class Clock:
         return self._last
 
     def ahead(self) -> int:
-        """Return how far real time is ahead of the wall clock after a large step backward, in microseconds."""
+        """Return how far real time is ahead of the wall clock after a large step backward, in
+        microseconds."""
         return max(self.now() - wall(), 0) if self.mode == "real" else 0
 
     def _moved(self) -> int:
-        """Return how far time has moved; the value is below ``_last`` when the clock has to stand."""
+        """Return how far time has moved; the value is below ``_last`` when the clock has to
+        stand."""
         if self.mode != "real":
             return self._base + int((time.monotonic() - self._mark) * 1e6 * self.speed)
         moved, here = self._base + int((time.monotonic() - self._mark) * 1e6), wall()
@@ -91,7 +97,10 @@ class Clock:
         if ahead <= LITTLE:
             self._base, self._mark, self._ahead = here, time.monotonic(), 0
             return here
-        log.warning("the server's clock goes on %s ahead of it until the server is started again", _rounded(ahead))
+        log.warning(
+            "the server's clock goes on %s ahead of it until the server is started again",
+            _rounded(ahead),
+        )
         self._ahead = ahead
         return moved
 
@@ -106,7 +115,8 @@ class Clock:
         self._last = max(self._last, at)
 
     def delay(self, due: int) -> float | None:
-        """Return the seconds of the wall clock until an instant is due; None if it is not to be waited for."""
+        """Return the seconds of the wall clock until an instant is due; None if it is not to be
+        waited for."""
         if self.is_paused or due > self.until:
             return None
         if self.is_stepped:
@@ -116,7 +126,8 @@ class Clock:
         return max(due - self.now(), 0) / 1e6 / self.speed
 
     def start_at(self, at: int) -> None:
-        """Continue from an instant (after a restart); real time stands there until the wall clock has caught up."""
+        """Continue from an instant (after a restart); real time stands there until the wall clock
+        has caught up."""
         self._last = at
         self._rebase()
         if self.mode == "real":
@@ -145,9 +156,13 @@ class Clock:
     def record(self) -> ClockRecord:
         """Return the clock as clients see it."""
         return ClockRecord(
-            mode=self.mode, now=self.now(), speed=self.speed, is_paused=self.is_paused, until=self.until_text,
+            mode=self.mode,
+            now=self.now(),
+            speed=self.speed,
+            is_paused=self.is_paused,
+            until=self.until_text,
             ahead=self.ahead(),
-        )  # fmt: skip
+        )
 
 
 def _rounded(microseconds: int) -> str:
@@ -172,7 +187,8 @@ def parse_time(text: str) -> tuple[str, float]:
         speed = -1.0
     if mode not in ("virtual", "scaled") or not SLOWEST <= speed <= FASTEST:
         raise UsageError(
-            f"--time {text}: write real, x60 (sixty times as fast), virtual or virtual:x100; a speed is from {SLOWEST:g} to "
+            f"--time {text}: write real, x60 (sixty times as fast), virtual or virtual:x100; a "
+            f"speed is from {SLOWEST:g} to "
             f"{FASTEST:g}"
         )
     return mode, speed
@@ -180,7 +196,8 @@ def parse_time(text: str) -> tuple[str, float]:
 
 @dataclass
 class PassTimes:
-    """Times of passes: ``count`` passes took ``seconds`` in all, the longest of them ``longest`` seconds."""
+    """Times of passes: ``count`` passes took ``seconds`` in all, the longest of them ``longest``
+    seconds."""
 
     count: int = 0
     seconds: float = 0.0

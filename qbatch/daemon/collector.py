@@ -1,8 +1,9 @@
-"""Python's cyclic garbage collector in a daemon with many jobs: old objects are exempt after a long collection.
+"""Python's cyclic garbage collector in a daemon with many jobs: old objects are exempt after a long
+collection.
 
-A full collection visits every job and record while everything else waits: a tenth of a second for 200,000 jobs, whenever
-their number has grown by a quarter.  Jobs, records and connections form no reference cycles, so their reference counts free
-them; the collector finds nothing among them.
+A full collection visits every job and record while everything else waits: a tenth of a second for
+200,000 jobs, whenever their number has grown by a quarter.  Jobs, records and connections form no
+reference cycles, so their reference counts free them; the collector finds nothing among them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _FULL = 2
 
 
 def spare_the_old() -> None:
-    """Exempt the objects of now from collection, and later all objects after each long full collection."""
+    """Exempt the objects of now from collection, and later all objects after each long full
+    collection."""
     gc.callbacks.append(Sparing())
     gc.freeze()
 

@@ -9,10 +9,32 @@ import sysconfig
 from qbatch.model.errors import InputError
 
 COMMANDS = (
-    "qbatch", "qsub", "qstat", "qdel", "qalter", "qhold", "qrls", "qmove", "qmsg", "qrerun", "qselect", "qsig",
-    "pbsnodes", "tracejob", "qorder", "qenable", "qdisable", "qstart", "qstop", "pbsdsh", "qrun", "qterm", "qmgr",
-)  # fmt: skip
-"""The commands that are put on PATH; only these, so that no other program of this installation hides the user's own."""
+    "qbatch",
+    "qsub",
+    "qstat",
+    "qdel",
+    "qalter",
+    "qhold",
+    "qrls",
+    "qmove",
+    "qmsg",
+    "qrerun",
+    "qselect",
+    "qsig",
+    "pbsnodes",
+    "tracejob",
+    "qorder",
+    "qenable",
+    "qdisable",
+    "qstart",
+    "qstop",
+    "pbsdsh",
+    "qrun",
+    "qterm",
+    "qmgr",
+)
+"""The commands that are put on PATH; only these, so that no other program of this installation
+hides the user's own."""
 
 
 def find_commands() -> str:
@@ -31,7 +53,8 @@ def find_commands() -> str:
             return os.path.abspath(place)
     lacking = [name for name in COMMANDS if not os.access(f"{places[0]}/{name}", os.X_OK)]
     raise InputError(
-        f"{places[0]}: {lacking[0]} is not there; install qbatch with pip, which puts the PBS commands there"
+        f"{places[0]}: {lacking[0]} is not there; install qbatch with pip, which puts the PBS "
+        "commands there"
     )
 
 

@@ -1,4 +1,5 @@
-"""The connection of one client: frames in, requests out, replies back.  Its user is read from the socket when it connects."""
+"""The connection of one client: frames in, requests out, replies back.  Its user is read from the
+socket when it connects."""
 
 from __future__ import annotations
 
@@ -30,10 +31,12 @@ from qbatch.wire.resources import check_resources
 log = logging.getLogger("qbatch")
 
 STALLED = 30.0
-"""Seconds after which the connection of a client that does not finish a frame or read its replies is closed."""
+"""Seconds after which the connection of a client that does not finish a frame or read its replies
+is closed."""
 
 MOST_BEHIND = 1 << 26
-"""Bytes of events and answers that may wait for a client to read: enough for a burst of events, which subscribers share."""
+"""Bytes of events and answers that may wait for a client to read: enough for a burst of events,
+which subscribers share."""
 
 MOST_LONG_WAITS = 8
 """Long answers that a client may wait for at once; a further request for one is handled later."""
@@ -67,19 +70,25 @@ def _names_of(uid: int, gid: int) -> tuple[str, str]:
 
 
 def _check_entering(core: Core, actor: Actor, request: Request) -> None:
-    """Refuse what cannot be carried out here, before the request enters the journal: an accepted job stays accepted.
+    """Refuse what cannot be carried out here, before the request enters the journal: an accepted
+    job stays accepted.
 
     Raises:
-        Refusal: an illegal resource, a dependency on a job of another server, or a real job of another user, because the
-            process executor runs jobs as the daemon's user only.
+        Refusal: an illegal resource, a dependency on a job of another server, or a real job of
+            another user, because the process executor runs jobs as the daemon's user only.
     """
     if not isinstance(request, Submit | Alter):
         return
-    if core.settings.executor == "process" and isinstance(request, Submit) and actor.uid != os.getuid():
+    if (
+        core.settings.executor == "process"
+        and isinstance(request, Submit)
+        and actor.uid != os.getuid()
+    ):
         own = _names_of(os.getuid(), os.getgid())[0]
         raise Refusal(
             "unsupported",
-            f"executor process runs jobs of {own} only, the user of this daemon, not of {actor.user}; start a daemon of "
+            f"executor process runs jobs of {own} only, the user of this daemon, not of "
+            f"{actor.user}; start a daemon of "
             'your own with: qbatch up (or set executor = "emulated")',
         )
     wanted = request.spec if isinstance(request, Submit) else request.changes
@@ -96,8 +105,9 @@ def _check_entering(core: Core, actor: Actor, request: Request) -> None:
 class ConnectedClient(asyncio.Protocol):
     """One connected client.
 
-    ``waits``: its questions without an answer yet; they end with the connection.  ``is_subscribed``: it gets events.
-    ``long_answers``: held while a long answer is made; ``long_waits``: how many long answers it waits for.
+    ``waits``: its questions without an answer yet; they end with the connection.
+     ``is_subscribed``: it gets events. ``long_answers``: held while a long answer is made;
+    ``long_waits``: how many long answers it waits for.
     """
 
     def __init__(self, service: Service) -> None:
@@ -125,7 +135,8 @@ class ConnectedClient(asyncio.Protocol):
 
     @property
     def actor(self) -> Actor:
-        """The user of the client; the daemon's own user and root are managers, others have the role of the settings in force."""
+        """The user of the client; the daemon's own user and root are managers, others have the role
+        of the settings in force."""
         settings, (user, group) = self.service.settings, _names_of(self.uid, self.gid)
         role = "operator" if user in settings.operators else "user"
         if self.uid in (0, os.getuid()) or user in settings.managers:
@@ -137,7 +148,9 @@ class ConnectedClient(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         peer: socket.socket = transport.get_extra_info("socket")
-        _, self.uid, self.gid = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        _, self.uid, self.gid = struct.unpack(
+            "3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        )
         transport.set_write_buffer_limits(high=MOST_OF_CONNECTION)
         if not self.service.clients.accept(self):
             self.fail(0, Refusal("busy", "too many connections; try again later"))
@@ -157,12 +170,14 @@ class ConnectedClient(asyncio.Protocol):
         if bodies and self._unfinished is not None:
             self._unfinished.cancel()
             self._unfinished = None
-        # Counted from the first byte of a frame: a client that sends one byte a second is as slow as one that sends none.
+        # Counted from the first byte of a frame: a client that sends one byte a second is as slow
+        # as one that sends none.
         if self._unfinished is None and not self._splitter.is_empty:
             self._unfinished = asyncio.get_running_loop().call_later(STALLED, self.close)
 
     def _handle_bodies(self) -> None:
-        """Handle complete requests as long as the client reads its replies, for the time of one turn."""
+        """Handle complete requests as long as the client reads its replies, for the time of one
+        turn."""
         loop = asyncio.get_running_loop()
         end = loop.time() + TURN
         while self._bodies and not (self._is_unread or self._must_wait):
@@ -176,7 +191,8 @@ class ConnectedClient(asyncio.Protocol):
                 return
 
     def go_on(self) -> None:
-        """Schedule one turn for the requests that the client has sent; never two, because other clients would wait for both."""
+        """Schedule one turn for the requests that the client has sent; never two, because other
+        clients would wait for both."""
         if not self._has_turn:
             self._has_turn = True
             asyncio.get_running_loop().call_soon(self._turn)
@@ -201,9 +217,14 @@ class ConnectedClient(asyncio.Protocol):
 
     @property
     def unread(self) -> int:
-        """Bytes of answers that the client has not read, without events, of which all subscribers share one copy."""
+        """Bytes of answers that the client has not read, without events, of which all subscribers
+        share one copy."""
         transport = self._transport
-        return 0 if transport is None else transport.get_write_buffer_size() + self._bytes_behind - self._bytes_shared
+        return (
+            0
+            if transport is None
+            else transport.get_write_buffer_size() + self._bytes_behind - self._bytes_shared
+        )
 
     def _request(self, body: bytes) -> None:
         try:
@@ -215,7 +236,9 @@ class ConnectedClient(asyncio.Protocol):
             self._other_version(request.id, request.v)
             return
         is_long = may_be_long(request, body)
-        if (is_long and self.long_waits >= MOST_LONG_WAITS) or self.service.unread.must_wait(self, is_long=is_long):
+        if (is_long and self.long_waits >= MOST_LONG_WAITS) or self.service.unread.must_wait(
+            self, is_long=is_long
+        ):
             self._must_wait = True
             self._bodies.appendleft(body)
             self._pause_reading()
@@ -257,11 +280,16 @@ class ConnectedClient(asyncio.Protocol):
             self.fail(head.id, Refusal(code, f"the request cannot be read: {error}"))
 
     def _other_version(self, number: int, version: int) -> None:
-        text = f"the daemon speaks protocol {PROTOCOL}, the client {version}; upgrade the older of the two"
+        text = (
+            f"the daemon speaks protocol {PROTOCOL}, the client {version}; upgrade the older "
+            "of "
+            "the two"
+        )
         self.fail(number, Refusal("protocol-version", text))
 
     def settled(self) -> None:
-        """Note that a command of the client is committed, or found no space on the disk; its answer follows."""
+        """Note that a command of the client is committed, or found no space on the disk; its answer
+        follows."""
         self._uncommitted -= 1
 
     def reply(self, number: int, result: object) -> None:
@@ -273,7 +301,10 @@ class ConnectedClient(asyncio.Protocol):
             self.fail(number, Refusal("failed", f"done, but the answer cannot be written: {error}"))
             return
         if len(body) > LONGEST_REPLY:
-            text = f"done, but the answer has {len(body)} bytes, and {LONGEST_REPLY} are allowed; ask for less at once"
+            text = (
+                f"done, but the answer has {len(body)} bytes, and {LONGEST_REPLY} are allowed; "
+                "ask for less at once"
+            )
             self.fail(number, Refusal("too-large", text))
             return
         self.put(encode(body))
@@ -283,7 +314,8 @@ class ConnectedClient(asyncio.Protocol):
         self.put(encode(_encode({"id": number, "error": error.record})))
 
     def put(self, frame: bytes) -> None:
-        """Send a frame, or keep it until the client has read more; close the connection if it leaves too much unread."""
+        """Send a frame, or keep it until the client has read more; close the connection if it
+        leaves too much unread."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -298,7 +330,8 @@ class ConnectedClient(asyncio.Protocol):
         self.service.unread.note(self)
 
     def _catch_up(self, *, is_last: bool = False) -> None:
-        """Send the frames that were kept, as far as the client reads them; ``is_last``: all of them."""
+        """Send the frames that were kept, as far as the client reads them; ``is_last``: all of
+        them."""
         assert self._transport is not None
         while self._behind and (is_last or not self._is_unread):
             frame = self._behind.popleft()
@@ -307,12 +340,15 @@ class ConnectedClient(asyncio.Protocol):
             self._transport.write(frame)
 
     def pause_writing(self) -> None:
-        """Stop receiving from a client that does not read, and close the connection if it stays so (asyncio)."""
+        """Stop receiving from a client that does not read, and close the connection if it stays so
+        (asyncio)."""
         self._is_unread = True
         self._is_read.clear()
         self._pause_reading()
         assert self._transport is not None
-        self._stall = self._stall or asyncio.get_running_loop().call_later(STALLED, self._transport.abort)
+        self._stall = self._stall or asyncio.get_running_loop().call_later(
+            STALLED, self._transport.abort
+        )
 
     def resume_writing(self) -> None:
         """Continue with a client that reads again (asyncio)."""
@@ -327,7 +363,8 @@ class ConnectedClient(asyncio.Protocol):
             self.go_on()
 
     async def has_read(self) -> None:
-        """Wait until the client has read most of what was sent to it, and the connections of its user have read enough."""
+        """Wait until the client has read most of what was sent to it, and the connections of its
+        user have read enough."""
         await self._is_read.wait()
         while self.service.unread.must_wait(self, is_long=True):
             self._may_answer.clear()
@@ -335,11 +372,14 @@ class ConnectedClient(asyncio.Protocol):
             await self._is_read.wait()
 
     def eof_received(self) -> bool:
-        """Answer what is still open when the client sends nothing more, then end the connection (asyncio)."""
+        """Answer what is still open when the client sends nothing more, then end the connection
+        (asyncio)."""
         if not (self._bodies or self.waits or self._uncommitted or self._is_unread):
             return False
         if self._stall is None:
-            self._stall = asyncio.get_running_loop().call_later(STALLED if self.waits else 2.0, self.close)
+            self._stall = asyncio.get_running_loop().call_later(
+                STALLED if self.waits else 2.0, self.close
+            )
         return True
 
     def close(self) -> None:
@@ -349,7 +389,8 @@ class ConnectedClient(asyncio.Protocol):
             self._transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Cancel the questions of a client that has gone; its commands are still carried out (asyncio)."""
+        """Cancel the questions of a client that has gone; its commands are still carried out
+        (asyncio)."""
         for timer in (self._stall, self._unfinished):
             if timer is not None:
                 timer.cancel()

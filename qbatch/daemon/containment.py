@@ -1,7 +1,9 @@
-"""Containment of unexpected exceptions: the command is refused, the state is read from disk, and the daemon serves on.
+"""Containment of unexpected exceptions: the command is refused, the state is read from disk, and
+the daemon serves on.
 
-The core changes in place, so its state cannot be trusted after such an exception.  Earlier commands are in the journal or on
-their way there; the failed one is not, so the state on disk is the one before it.
+The core changes in place, so its state cannot be trusted after such an exception.  Earlier commands
+are in the journal or on their way there; the failed one is not, so the state on disk is the one
+before it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from qbatch.wire.requests import Request
 log = logging.getLogger("qbatch")
 
 REFUSED_FOR = 60.0
-"""Seconds for which a failed command is refused without another try, because each try costs a recovery."""
+"""Seconds for which a failed command is refused without another try, because each try costs a
+recovery."""
 
 MOST_FAILED = 10_000
 """Failed commands that are remembered at most."""
@@ -37,8 +40,9 @@ def digest_of(request: Request) -> str:
 class Containment:
     """Keeps an exception of one command, report or pass from ending the daemon.
 
-    ``is_spoiled``: the state in memory cannot be trusted; nothing may read it until it was read from disk.
-    ``must_hold``: a pass failed; after the recovery the jobs of the commands since the last good pass are held.
+    ``is_spoiled``: the state in memory cannot be trusted; nothing may read it until it was read
+    from disk. ``must_hold``: a pass failed; after the recovery the jobs of the commands since the
+    last good pass are held.
     """
 
     def __init__(self) -> None:
@@ -58,7 +62,10 @@ class Containment:
         known = actor.uid, digest_of(request)
         left = self._failed.get(known, 0.0) - time.monotonic()
         if left > 0:
-            text = f"this command (frame {known[1]}) failed just now; it is not tried again for {left:.0f} seconds"
+            text = (
+                f"this command (frame {known[1]}) failed just now; it is not tried again for "
+                f"{left:.0f} seconds"
+            )
             raise Refusal("failed", text)
 
     def command_failed(self, actor: Actor, request: Request, error: Exception) -> Refusal:
@@ -73,22 +80,38 @@ class Containment:
         return refusal
 
     def question_failed(self, actor: Actor, request: Request, error: Exception) -> Refusal:
-        """Note that a question raised, which has changed nothing; return the refusal for its asker."""
+        """Note that a question raised, which has changed nothing; return the refusal for its
+        asker."""
         verb, digest = type(request).__name__, digest_of(request)
-        log.error("%s of %s (frame %s) failed; nothing has changed", verb, actor.user, digest, exc_info=error)
+        log.error(
+            "%s of %s (frame %s) failed; nothing has changed",
+            verb,
+            actor.user,
+            digest,
+            exc_info=error,
+        )
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        text = f"{verb} failed in the server ({what}); nothing has changed; see frame {digest} in the log of the server"
+        text = (
+            f"{verb} failed in the server ({what}); nothing has changed; see frame {digest} in "
+            "the log of the server"
+        )
         return Refusal("failed", text)
 
     def step_failed(self, work: Work, error: Exception) -> Refusal:
         """Note that a step of a command raised; return the refusal for its asker."""
         self.is_spoiled = True
         what = type(work.request).__name__ if work.request is not None else "Reload"
-        log.error("%s failed after some of its steps; what these did stays done", what, exc_info=error)
-        return Refusal("failed", f"{what} failed in the server when a part of it was done; see the log of the server")
+        log.error(
+            "%s failed after some of its steps; what these did stays done", what, exc_info=error
+        )
+        return Refusal(
+            "failed",
+            f"{what} failed in the server when a part of it was done; see the log of the server",
+        )
 
     def report_failed(self, key: str, error: Exception) -> bool:
-        """Note that a report of an executor raised; return whether it is the first time for this attempt."""
+        """Note that a report of an executor raised; return whether it is the first time for this
+        attempt."""
         self.is_spoiled = True
         log.error("a report of attempt %s cannot be taken", key, exc_info=error)
         is_first = key not in self._reports

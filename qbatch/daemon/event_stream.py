@@ -1,4 +1,5 @@
-"""The stream of events that subscribers get: changes of jobs, hosts and queues, and the state of the clock."""
+"""The stream of events that subscribers get: changes of jobs, hosts and queues, and the state of
+the clock."""
 
 from __future__ import annotations
 
@@ -46,19 +47,29 @@ class EventStream:
         record = event_record(core, effect.key) if effect.key is not None else None
         queue = core.queues.get(record.queue) if record is not None else None
         event = EventRecord(
-            number=effect.number, at=effect.at, kind=effect.kind,
-            job=core.id_of(effect.key) if effect.key is not None else "", record=record,
-            host=words[0] if effect.kind == "host" else "", queue=words[0] if effect.kind == "queue" else "",
-            text=effect.text, counts={} if queue is None else queue.letter_counts,
-        )  # fmt: skip
+            number=effect.number,
+            at=effect.at,
+            kind=effect.kind,
+            job=core.id_of(effect.key) if effect.key is not None else "",
+            record=record,
+            host=words[0] if effect.kind == "host" else "",
+            queue=words[0] if effect.kind == "queue" else "",
+            text=effect.text,
+            counts={} if queue is None else queue.letter_counts,
+        )
         self._send(event, self._subscribers())
 
     def announce(self, core: Core, kind: str, text: str = "") -> None:
-        """Send an event that is not of a job, a host or a queue (``queue``: all of them may have changed)."""
-        self._send(EventRecord(number=core.events_made, at=core.now, kind=kind, text=text), self._subscribers())
+        """Send an event that is not of a job, a host or a queue (``queue``: all of them may have
+        changed)."""
+        self._send(
+            EventRecord(number=core.events_made, at=core.now, kind=kind, text=text),
+            self._subscribers(),
+        )
 
     def clock(self, core: Core, record: Callable[[], ClockRecord]) -> None:
-        """Send the clock: at once if a command changed it, every ``PAUSE`` seconds if time only moved on."""
+        """Send the clock: at once if a command changed it, every ``PAUSE`` seconds if time only
+        moved on."""
         subscribers = self._subscribers()
         if not subscribers:
             self._sent = None
@@ -68,13 +79,16 @@ class EventStream:
             return
         loop = asyncio.get_running_loop()
         if sent is not None and _drive(sent) == _drive(now):
-            if now.mode != "virtual" and now.log_arrived == sent.log_arrived:  # clients count on by themselves
+            # Clients count on by themselves.
+            if now.mode != "virtual" and now.log_arrived == sent.log_arrived:
                 return
             if loop.time() < self._next:
                 self._timer = loop.call_at(self._next, self._later, core, record)
                 return
         self._sent, self._next = now, loop.time() + PAUSE
-        self._send(EventRecord(number=core.events_made, at=now.now, kind="clock", clock=now), subscribers)
+        self._send(
+            EventRecord(number=core.events_made, at=now.now, kind="clock", clock=now), subscribers
+        )
 
     def _later(self, core: Core, record: Callable[[], ClockRecord]) -> None:
         self._timer = None

@@ -1,9 +1,11 @@
-"""The forecasts of a live server: a forked child makes them; they are kept for a moment and compared with the real starts.
+"""The forecasts of a live server: a forked child makes them; they are kept for a moment and
+compared with the real starts.
 
-A copy of the core runs on in virtual time, instant by instant, as the daemon does (:mod:`qbatch.daemon.core.passes`): the
-policy, run limits, dependencies and start times decide as they will.  Each job runs for its walltime, or for its expected run
-time, and ends with status 0; no job is submitted and no hold is released.  The copy stops when the asked-for starts are
-known, so the question bounds the cost, not the queue.
+A copy of the core runs on in virtual time, instant by instant, as the daemon does
+(:mod:`qbatch.daemon.core.passes`): the policy, run limits, dependencies and start times decide as
+they will.  Each job runs for its walltime, or for its expected run time, and ends with status 0; no
+job is submitted and no hold is released.  The copy stops when the asked-for starts are known, so
+the question bounds the cost, not the queue.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ class Expected(NamedTuple):
 class ExpectedStarts(NamedTuple):
     """Expected starts.
 
-    ``found``: by job.  ``is_whole``: has every job that starts without help.  ``was_cut``: the time for the forecast ran out.
+    ``found``: by job.  ``is_whole``: has every job that starts without help.  ``was_cut``: the time
+    for the forecast ran out.
     """
 
     found: dict[JobKey, Expected]
@@ -79,35 +82,47 @@ class ExpectedStarts(NamedTuple):
 
 
 class AsExpected:
-    """Run times of jobs in a forecast: their walltimes, or their expected run times; each ends with 0."""
+    """Run times of jobs in a forecast: their walltimes, or their expected run times; each ends with
+    0."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._by_user = {user: tuple(ended) for user, ended in core.run_times.items()}  # none of the forecast itself
+        # None of the forecast itself.
+        self._by_user = {user: tuple(ended) for user, ended in core.run_times.items()}
 
     def run_of(self, job: BatchJob) -> int:
         """Return the expected run time of a job in all, in microseconds.
 
-        It is the walltime, or the mean run time of the user's last jobs; a job that has run longer than that is expected to
-        run on, at most to its walltime.
+        It is the walltime, or the mean run time of the user's last jobs; a job that has run longer
+        than that is expected to run on, at most to its walltime.
         """
         walltime = job.prepared.walltime
         is_estimate = self._core.settings.forecast_run_times == "estimates"
-        found = None if is_estimate else mean_run_time(self._by_user.get(job.user, ()), LAST, walltime)
+        found = (
+            None if is_estimate else mean_run_time(self._by_user.get(job.user, ()), LAST, walltime)
+        )
         if found is None:
             return walltime
-        return found if job.attempt is None else outlasting(found, job.walltime_used(self._core.now), walltime)
+        return (
+            found
+            if job.attempt is None
+            else outlasting(found, job.walltime_used(self._core.now), walltime)
+        )
 
     def status_of(self, job: BatchJob) -> int:
         """Return 0."""
         return 0
 
 
-def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] = (), budget: float = ALL) -> ExpectedStarts:
-    """Return when waiting jobs start and end: the jobs that are asked for, and others that became known meanwhile.
+def forecast(
+    core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] = (), budget: float = ALL
+) -> ExpectedStarts:
+    """Return when waiting jobs start and end: the jobs that are asked for, and others that became
+    known meanwhile.
 
-    The end of a job is known at its start, unless the policy may still suspend or resize it; then the forecast goes on to the
-    end.  It looks for a job that never starts until nothing is due any more.
+    The end of a job is known at its start, unless the policy may still suspend or resize it; then
+    the forecast goes on to the end.  It looks for a job that never starts until nothing is due any
+    more.
 
     Args:
         core: a copy of the live core; the forecast changes it.
@@ -120,20 +135,26 @@ def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] =
     _prepare(core, now)
     starts = _Starts(core)
     wanted = set(keys)
-    held = 0  # waiting jobs that a user holds and nothing deletes: they wait during the whole forecast
+    # Waiting jobs that a user holds and nothing deletes: they wait during the whole forecast.
+    held = 0
     if any(queue.counts.get(BatchState.HELD) for queue in core.queues.values()):
-        waiting = (each for job in core.live_jobs() for each in core.members(job) if each.is_waiting)
+        waiting = (
+            each for job in core.live_jobs() for each in core.members(job) if each.is_waiting
+        )
         held = sum(bool(each.hold) and not each.unmet and not each.spec.depend for each in waiting)
 
     def any_waits() -> bool:
         return sum([queue.waiting for queue in core.queues.values()]) > held
 
-    has_first = first <= 0  # whether these have started: of what starts later only ``keys`` are asked for
+    # Whether these have started: of what starts later only ``keys`` are asked for.
+    has_first = first <= 0
     at: int | None = now
     while at is not None:
         passes.advance(core, max(core.now, at))
         wanted.difference_update(starts.take(core.take_effects()))
-        if not has_first and (len(starts.found) + len(starts.unsettled) >= first or not any_waits()):
+        if not has_first and (
+            len(starts.found) + len(starts.unsettled) >= first or not any_waits()
+        ):
             has_first = True
             wanted.update(starts.unsettled)
         if has_first and not wanted:
@@ -153,7 +174,9 @@ def _prepare(core: Core, now: int) -> None:
         for job in pool.running.values():
             progress, work = job.under_way, core.runs.run_of(job) * job.prepared.request.procs
             progress.stand_still(core.now)
-            progress.work = work if progress.done < work else progress.done + OVERDUE * progress.procs
+            progress.work = (
+                work if progress.done < work else progress.done + OVERDUE * progress.procs
+            )
             if job.state is not BatchState.SUSPENDED:
                 go_on(core, job)
     core.take_effects()
@@ -162,26 +185,34 @@ def _prepare(core: Core, now: int) -> None:
 class _Starts:
     """The jobs that have started in a forecast.
 
-    ``found``: jobs with a known end.  ``unsettled``: starts of jobs without one: the policy has suspended them, may suspend
-    or resize them, or they are on a trial run that ends first.
+    ``found``: jobs with a known end.  ``unsettled``: starts of jobs without one: the policy has
+    suspended them, may suspend or resize them, or they are on a trial run that ends first.
     """
 
     def __init__(self, core: Core) -> None:
         self.found: dict[JobKey, Expected] = {}
         self.unsettled: dict[JobKey, int] = {}
         self._core = core
-        self._on_hosts = {key for pool in core.pools for key in pool.running}  # they started before the forecast
+        # They started before the forecast.
+        self._on_hosts = {key for pool in core.pools for key in pool.running}
         self._changes = {  # pools with a policy that may suspend or resize every running job
-            pool.settings.name for pool in core.pools
+            pool.settings.name
+            for pool in core.pools
             if isinstance(pool.policy, Phased) or getattr(pool.policy, "is_malleable", False)
-        }  # fmt: skip
+        }
 
     def take(self, effects: Iterable[object]) -> list[JobKey]:
-        """Take the effects of an instant; return the jobs of which start and end are known since then."""
+        """Take the effects of an instant; return the jobs of which start and end are known since
+        then."""
         touched: dict[JobKey, None] = {}
         settled: list[JobKey] = []
         for effect in effects:
-            if not isinstance(effect, Happening) or (key := effect.key) is None or key.member == ARRAY or key in self._on_hosts:
+            if (
+                not isinstance(effect, Happening)
+                or (key := effect.key) is None
+                or key.member == ARRAY
+                or key in self._on_hosts
+            ):
                 continue
             if effect.kind == "started":
                 self.unsettled[key] = effect.at
@@ -204,13 +235,15 @@ class _Starts:
             if key not in self.unsettled or job is None or job.under_way.due < 0:
                 continue
             pool = self._core.pool_of(job)
-            if pool.settings.name not in self._changes and not _is_on_trial(pool, job):  # it runs on until its end
+            # It runs on until its end.
+            if pool.settings.name not in self._changes and not _is_on_trial(pool, job):
                 self.found[key] = Expected(self.unsettled.pop(key), job.under_way.due)
                 settled.append(key)
         return settled + [JobKey(key.sequence, ARRAY) for key in settled if key.member >= 0]
 
     def known(self) -> dict[JobKey, Expected]:
-        """Return all starts; a job with an unsettled end has the end of an uninterrupted run from now on."""
+        """Return all starts; a job with an unsettled end has the end of an uninterrupted run from
+        now on."""
         known = dict(self.found)
         for key, start in self.unsettled.items():
             job = self._core.find(key)
@@ -222,7 +255,8 @@ class _Starts:
 
 
 def _is_on_trial(pool: PoolState, job: BatchJob) -> bool:
-    """Return whether a job is on a trial run that its quantum ends before its estimate: it will start again."""
+    """Return whether a job is on a trial run that its quantum ends before its estimate: it will
+    start again."""
     if job.row < 0 or not pool.engine.is_trial(job.row):
         return False
     view = pool.engine.view()
@@ -231,15 +265,19 @@ def _is_on_trial(pool: PoolState, job: BatchJob) -> bool:
 
 
 def is_hopeful(core: Core, job: BatchJob) -> bool:
-    """Return whether a job, or any of an array, waits and may start without help: its queue is started, no user holds it."""
-    return core.queue(job.queue).started and any(each.is_waiting and not each.hold for each in core.members(job))
+    """Return whether a job, or any of an array, waits and may start without help: its queue is
+    started, no user holds it."""
+    return core.queue(job.queue).started and any(
+        each.is_waiting and not each.hold for each in core.members(job)
+    )
 
 
 class Made(NamedTuple):
     """A forecast.
 
-    ``found``: the expected start and end of waiting jobs, by start.  ``reaches``: how many jobs it has, the first to start;
-    ``ALL``: all that start without help.  ``missing``: why jobs that could start are missing, code and words; else empty.
+    ``found``: the expected start and end of waiting jobs, by start.  ``reaches``: how many jobs it
+    has, the first to start; ``ALL``: all that start without help.  ``missing``: why jobs that could
+    start are missing, code and words; else empty.
     """
 
     found: dict[JobKey, Expected]
@@ -249,12 +287,16 @@ class Made(NamedTuple):
     def has(self, core: Core, key: JobKey) -> bool:
         """Return whether the forecast has a job, or any of an array."""
         job = core.jobs.get(key.sequence) if key.member == ARRAY else None
-        return key in self.found if job is None else any(each.key in self.found for each in core.members(job))
+        return (
+            key in self.found
+            if job is None
+            else any(each.key in self.found for each in core.members(job))
+        )
 
 
 _Answer = tuple[list[tuple[int, int, int, int]], bool, bool]
-"""The answer of the child: sequence number, index, start and end of each job, by start; ``is_whole`` and ``was_cut`` as in
-:class:`ExpectedStarts`."""
+"""The answer of the child: sequence number, index, start and end of each job, by start;
+``is_whole`` and ``was_cut`` as in :class:`ExpectedStarts`."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Answer).decode
 
@@ -262,7 +304,8 @@ _decode = msgspec.msgpack.Decoder(_Answer).decode
 class Forecaster:
     """Makes forecasts and tracks their error.
 
-    ``core`` returns the present state, which another may replace; ``passes`` counts the passes: after each, other jobs may wait.
+    ``core`` returns the present state, which another may replace; ``passes`` counts the passes:
+    after each, other jobs may wait.
     """
 
     def __init__(self, core: Callable[[], Core], clock: Clock, passes: PassTimes) -> None:
@@ -283,7 +326,8 @@ class Forecaster:
         self._absolute_sum = 0.0
 
     async def until(self, *, first: int = 0, jobs: Iterable[BatchJob] = ()) -> Made:
-        """Return a forecast of the ``first`` jobs to start (``ALL``: all), and of those of ``jobs`` that start without help.
+        """Return a forecast of the ``first`` jobs to start (``ALL``: all), and of those of ``jobs``
+        that start without help.
 
         Of an array it has the first of its jobs to start.  It may have others as well.
         """
@@ -294,10 +338,15 @@ class Forecaster:
         age = asyncio.get_running_loop().time() - self._made_at
         waiting = sum(queue.waiting for queue in core.queues.values())
         last = self._last
-        if (self._state() == self._made_of and age < 60) or (age < KEPT and waiting > MOST_MADE_ANEW):
-            if last.reaches == ALL or (last.reaches >= first and all(last.has(core, key) for key in keys)):
+        if (self._state() == self._made_of and age < 60) or (
+            age < KEPT and waiting > MOST_MADE_ANEW
+        ):
+            if last.reaches == ALL or (
+                last.reaches >= first and all(last.has(core, key) for key in keys)
+            ):
                 return last
-            # Clients read a long queue page by page: each forecast of one state goes twice as far as the one before it.
+            # Clients read a long queue page by page: each forecast of one state goes twice as far
+            # as the one before it.
             first = max(first, 2 * last.reaches)
         self._asked_first = max(self._asked_first, first)
         self._asked_keys |= keys
@@ -319,14 +368,23 @@ class Forecaster:
 
     async def _make(self) -> Made:
         core, state = self._core(), self._state()
-        first, keys, self._asked_first, self._asked_keys = self._asked_first, self._asked_keys, 0, set()
+        first, keys, self._asked_first, self._asked_keys = (
+            self._asked_first,
+            self._asked_keys,
+            0,
+            set(),
+        )
         now = max(core.now, self._clock.now())
 
         def in_child() -> bytes:
             serve_compiled()
             with undisturbed():
-                found, is_whole, was_cut = forecast(core, now, first=first, keys=keys, budget=BUDGET)
-            by_start = sorted(((*key, *times) for key, times in found.items()), key=itemgetter(2, 0, 1))
+                found, is_whole, was_cut = forecast(
+                    core, now, first=first, keys=keys, budget=BUDGET
+                )
+            by_start = sorted(
+                ((*key, *times) for key, times in found.items()), key=itemgetter(2, 0, 1)
+            )
             return _encode((by_start, is_whole, was_cut))
 
         jobs: list[tuple[int, int, int, int]] = []
@@ -341,7 +399,10 @@ class Forecaster:
         if was_cut:
             missing = ("not-reached", f"the forecast was not done within {BUDGET:.0f} s")
         elif not is_whole:
-            missing = ("not-reached", "the forecast was made for other jobs and did not go so far; ask again")
+            missing = (
+                "not-reached",
+                "the forecast was made for other jobs and did not go so far; ask again",
+            )
         found: dict[JobKey, Expected] = {}
         for count, (sequence, member, start, end) in enumerate(jobs):
             if count % PART == PART - 1:
@@ -369,18 +430,24 @@ class Forecaster:
             self._absolute_sum += abs(error)
 
     def error(self) -> dict[str, float]:
-        """Return the error of first forecasts, in seconds; positive if jobs started later than forecast."""
+        """Return the error of first forecasts, in seconds; positive if jobs started later than
+        forecast."""
         if not self._errors:
             return {}
         count = self._errors
-        return {"count": count, "mean_s": self._error_sum / count, "mean_absolute_s": self._absolute_sum / count}
+        return {
+            "count": count,
+            "mean_s": self._error_sum / count,
+            "mean_absolute_s": self._absolute_sum / count,
+        }
 
     def forget(self, key: JobKey) -> None:
         """Drop the forecast of a job that ended without a start."""
         self._first.pop(key, None)
 
     def with_estimate(self, record: JobRecord, made: Made) -> JobRecord:
-        """Return a record with the forecast of its start, or why it has none; an array has that of its first job."""
+        """Return a record with the forecast of its start, or why it has none; an array has that of
+        its first job."""
         core = self._core()
         job = core.find(parse_id(record.id))
         if job is None or not (job.is_waiting or job.state is BatchState.BEGUN):
@@ -389,7 +456,11 @@ class Forecaster:
         starts = [made.found[each.key].start for each in waiting if each.key in made.found]
         if starts:
             return structs.replace(record, estimated_start=min(starts))
-        return structs.replace(record, no_estimate=self.why_none(waiting[0], made)[1]) if waiting else record
+        return (
+            structs.replace(record, no_estimate=self.why_none(waiting[0], made)[1])
+            if waiting
+            else record
+        )
 
     def why_none(self, job: BatchJob, made: Made) -> tuple[str, str]:
         """Return why a waiting job is not in a forecast: code and words."""
@@ -402,19 +473,30 @@ class Forecaster:
             return "held", f"is held ({hold_text(job.hold)}) until somebody releases it"
         if depends.unmet:
             what = depends.spec.depend or "a job that was to come before it"
-            return "dependency", f"it is not known when, or whether, its dependency will be fulfilled ({what})"
+            return (
+                "dependency",
+                f"it is not known when, or whether, its dependency will be fulfilled ({what})",
+            )
         queue = core.queues[job.queue]
         if not queue.started:
             return "queue-stopped", f"queue {job.queue} is stopped until somebody starts it"
         pool = core.pool_of(job)
-        text = f"{pool.name_of_policy} would not start it by itself, even when all that runs has ended"
-        if job.row >= 0 and self._facts(pool)[0] > MOST_EXPLAINED:  # to explain each of them would take minutes
+        text = (
+            f"{pool.name_of_policy} would not start it by itself, even when all that runs has ended"
+        )
+        # To explain each of them would take minutes.
+        if job.row >= 0 and self._facts(pool)[0] > MOST_EXPLAINED:
             return "no-start", text
         reason = self.reason(job)
-        return (reason.code, reason.text) if reason.code == "arriving" else ("no-start", f"{text} ({reason.text})")
+        return (
+            (reason.code, reason.text)
+            if reason.code == "arriving"
+            else ("no-start", f"{text} ({reason.text})")
+        )
 
     def reason(self, job: BatchJob) -> Reason:
-        """Return why a job waits, in words for users: instants as dates, durations in hours, users by name.
+        """Return why a job waits, in words for users: instants as dates, durations in hours, users
+        by name.
 
         Policies write both in seconds of the clock, which in a live server are seconds since 1970.
         """
@@ -430,7 +512,8 @@ class Forecaster:
         return structs.replace(reason, text=text)
 
     def short_reason(self, job: BatchJob) -> str:
-        """Return the comment of a waiting job for ``qstat -s``; it is complete if the queue is short."""
+        """Return the comment of a waiting job for ``qstat -s``; it is complete if the queue is
+        short."""
         core = self._core()
         pool = core.pool_of(job)
         waiting, free = self._facts(pool)
@@ -440,10 +523,14 @@ class Forecaster:
         procs = job.prepared.demand.procs
         if procs > free:
             return f"Not Running: needs {procs} processors, {free} are free"
-        return f"Not Running: waits for its turn ({pool.name_of_policy}); see: qbatch explain {core.id_of(job.key)}"
+        return (
+            f"Not Running: waits for its turn ({pool.name_of_policy}); see: qbatch explain "
+            f"{core.id_of(job.key)}"
+        )
 
     def _facts(self, pool: PoolState) -> tuple[int, int]:
-        """Return how many jobs wait in a pool and how many processors are free there; looked up once for each state."""
+        """Return how many jobs wait in a pool and how many processors are free there; looked up
+        once for each state."""
         state = (self._core().events_made, self._passes.count)
         if state != self._facts_of:
             self._facts_of, self._known = state, {}

@@ -1,8 +1,9 @@
-"""The journal's entries: the inputs of the core, each with its instant, as MessagePack arrays that begin with a letter.
+"""The journal's entries: the inputs of the core, each with its instant, as MessagePack arrays that
+begin with a letter.
 
-``c``: a command with its asker.  ``k``: a further step of the oldest unfinished command.  ``r``: a report of an executor.
-``p``: a pass.  ``l``: an arrival of the workload log.  ``s``: another configuration.  The same entries in the same order
-give the same state.
+``c``: a command with its asker.  ``k``: a further step of the oldest unfinished command.  ``r``: a
+report of an executor. ``p``: a pass.  ``l``: an arrival of the workload log.  ``s``: another
+configuration.  The same entries in the same order give the same state.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def report(at: int, what: Report) -> bytes:
     """Return the entry of a report."""
     if isinstance(what, Started):
         return encode(("r", at, "started", what.key, what.session, what.at))
-    return encode(("r", at, "ended", what.key, what.status, what.at, what.why, what.used, what.undelivered))
+    return encode(
+        ("r", at, "ended", what.key, what.status, what.at, what.why, what.used, what.undelivered)
+    )
 
 
 def one_pass(at: int) -> bytes:
@@ -43,7 +46,8 @@ def one_pass(at: int) -> bytes:
 
 
 def step(at: int, *, is_last: bool = False) -> bytes:
-    """Return the entry of a step of the oldest unfinished command; ``is_last``: the command is given up instead."""
+    """Return the entry of a step of the oldest unfinished command; ``is_last``: the command is
+    given up instead."""
     return encode(("k", at, is_last))
 
 
@@ -53,7 +57,8 @@ def reconfiguration(at: int, settings: str) -> bytes:
 
 
 def arrival(at: int, actor: Actor, body: bytes, place: tuple[int, str, int]) -> bytes:
-    """Return the entry of an arrival of the log; ``place``: how many jobs have arrived, which log, its offset."""
+    """Return the entry of an arrival of the log; ``place``: how many jobs have arrived, which log,
+    its offset."""
     return encode(("l", at, *actor, body, *place))
 
 
@@ -96,7 +101,9 @@ def read(data: bytes) -> JournalEntry:
         place = tuple(entry[7:10]) if kind == "l" else None
         return JournalEntry(kind, at, Actor(*entry[2:6]), _decode_request(entry[6]), place)
     if kind == "r":
-        return JournalEntry(kind, at, report=Started(*entry[3:6]) if entry[2] == "started" else Ended(*entry[3:9]))
+        return JournalEntry(
+            kind, at, report=Started(*entry[3:6]) if entry[2] == "started" else Ended(*entry[3:9])
+        )
     if kind == "s":
         return JournalEntry(kind, at, settings=entry[2])
     return JournalEntry(kind, at, is_last=kind == "k" and entry[2])
@@ -128,14 +135,15 @@ def give(core: Core, entry: JournalEntry) -> None:
         else:
             verbs.begin(core, entry.actor, entry.request)  # type: ignore[arg-type]
     except Refusal as error:
-        # It was refused the first time too: an arrival of the log, or a fault on demand that counted itself.  Any other
-        # refusal would lose an acknowledged command.
+        # It was refused the first time too: an arrival of the log, or a fault on demand that
+        # counted itself.  Any other refusal would lose an acknowledged command.
         if entry.kind != "l" and (entry.kind, error.code) != ("c", "refused-by-fault"):
             raise
 
 
 def jobs_of(core: Core, request: Request) -> tuple[str, ...]:
-    """Return the identifiers of the jobs that a command concerns, which has just been given to the core."""
+    """Return the identifiers of the jobs that a command concerns, which has just been given to the
+    core."""
     if isinstance(request, Submit):
         return (str(core.next_sequence - 1),)
     if isinstance(request, Order):

@@ -1,4 +1,5 @@
-"""What follows a commit: launches and signals, accounting files, mail, events, and promised answers."""
+"""What follows a commit: launches and signals, accounting files, mail, events, and promised
+answers."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ class Waiters:
     """Two tables of promised answers: for when a job has started, and for when it has ended."""
 
     def __init__(self) -> None:
-        self._tables: dict[str, dict[JobKey, list[asyncio.Future[Outcome]]]] = {"start": {}, "end": {}}
+        self._tables: dict[str, dict[JobKey, list[asyncio.Future[Outcome]]]] = {
+            "start": {},
+            "end": {},
+        }
 
     def __bool__(self) -> bool:
         """Return whether any answer is promised."""
@@ -51,7 +55,9 @@ class Waiters:
     def forget(self, until: str, futures: Iterable[asyncio.Future[Outcome]]) -> None:
         """Drop promises that are answered, or that no client waits for any more."""
         table, gone = self._tables[until], set(futures)
-        for key in [key for key, held in table.items() if not gone.isdisjoint(held)] if gone else ():
+        for key in (
+            [key for key, held in table.items() if not gone.isdisjoint(held)] if gone else ()
+        ):
             left = [each for each in table[key] if each not in gone]
             if left:
                 table[key] = left
@@ -62,12 +68,18 @@ class Waiters:
 class Outbox:
     """Carries out the effects of the core, in order.
 
-    ``executor``: None if jobs are emulated.  ``surroundings``: variables that every job gets.  ``scripts``: the directory of long
-    scripts.  ``report`` takes the report of an attempt that cannot be made.
+    ``executor``: None if jobs are emulated.  ``surroundings``: variables that every job gets.
+     ``scripts``: the directory of long scripts.  ``report`` takes the report of an attempt that
+    cannot be made.
     """
 
-    def __init__(self, waiters: Waiters, forecasts: Forecaster, event_stream: EventStream,
-                 report: Callable[[Report], None]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        waiters: Waiters,
+        forecasts: Forecaster,
+        event_stream: EventStream,
+        report: Callable[[Report], None],
+    ) -> None:
         self.report = report
         self.executor: Executor | None = None
         self.accounting: AccountingFiles | None = None
@@ -132,13 +144,16 @@ class Outbox:
             executor.launch(attempt)
 
     def attempt_of(self, core: Core, job: BatchJob) -> Attempt | None:
-        """Return the present attempt of a running job; None if it cannot be made (reported as not started)."""
+        """Return the present attempt of a running job; None if it cannot be made (reported as not
+        started)."""
         try:
             return attempts.attempt_of(core, job, self.surroundings, self.scripts)
         except Exception as error:
             log.exception("attempt %s cannot be made", job.file_key)
             why = f"it cannot be started: {type(error).__name__}: {error}"
-            asyncio.get_running_loop().call_soon(self.report, Ended(job.file_key, NOT_STARTED, core.now, why))
+            asyncio.get_running_loop().call_soon(
+                self.report, Ended(job.file_key, NOT_STARTED, core.now, why)
+            )
             return None
 
     def _ended(self, effect: Ending) -> None:
@@ -146,11 +161,14 @@ class Outbox:
         if not self._waiters:
             return
         record, has_run = effect.record, effect.record.attempt > 0 or effect.record.is_array
-        outcome = Outcome(name=record.id, exit_status=record.exit_status, state=record.state, has_run=has_run)
+        outcome = Outcome(
+            name=record.id, exit_status=record.exit_status, state=record.state, has_run=has_run
+        )
         self._waiters.answer(effect.key, outcome, "end", "start")  # a start will not come any more
 
     def forget(self, file_key: str) -> None:
-        """Let the executor remove the run directory of an attempt, of which the end is committed."""
+        """Let the executor remove the run directory of an attempt, of which the end is
+        committed."""
         if self.executor is not None:
             try:
                 self.executor.forget(file_key)
@@ -160,7 +178,9 @@ class Outbox:
     def _started(self, core: Core, effect: Happening) -> None:
         self._forecasts.started(effect)
         if self._waiters and effect.key is not None:
-            self._waiters.answer(effect.key, Outcome(name=core.id_of(effect.key), state="R"), "start")
+            self._waiters.answer(
+                effect.key, Outcome(name=core.id_of(effect.key), state="R"), "start"
+            )
 
     def _append(self, executor: Executor, core: Core, effect: Append) -> None:
         """Append a line to a job's files; never through a link, and only to an existing file."""
@@ -170,13 +190,20 @@ class Outbox:
         attempt = attempts.attempt_of(core, job, {})
         spools = executor.spools(job.file_key)
         flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        for letter, spool, path in (("O", spools[0], attempt.output), ("E", spools[1], attempt.error)):
+        for letter, spool, path in (
+            ("O", spools[0], attempt.output),
+            ("E", spools[1], attempt.error),
+        ):
             if letter in effect.files and path != "/dev/null":
                 try:
-                    with open(os.open(spool if os.path.lexists(spool) else path, flags), "wb", 0) as file:
+                    with open(
+                        os.open(spool if os.path.lexists(spool) else path, flags), "wb", 0
+                    ) as file:
                         file.write((effect.text + "\n").encode("utf-8", "replace"))
                 except OSError as error:
-                    log.warning("message for %s: %s: %s", output_path(job, "out"), path, error.strerror)
+                    log.warning(
+                        "message for %s: %s: %s", output_path(job, "out"), path, error.strerror
+                    )
 
     def _mail(self, command: tuple[str, ...], effect: Mail) -> None:
         users = [user for user in effect.users.split(",") if user and not user.startswith("-")]
@@ -186,12 +213,18 @@ class Outbox:
             async with self._mailing:
                 try:
                     process = await asyncio.create_subprocess_exec(
-                        *command, *users, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL,
-                        stderr=asyncio.subprocess.DEVNULL, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-                    )  # fmt: skip
+                        *command,
+                        *users,
+                        stdin=asyncio.subprocess.PIPE,
+                        stdout=asyncio.subprocess.DEVNULL,
+                        stderr=asyncio.subprocess.DEVNULL,
+                        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+                    )
                     await asyncio.wait_for(process.communicate(effect.text.encode() + b"\n"), 60)
                 except (OSError, TimeoutError) as error:
-                    log.warning("mail for job %s: %s", effect.key.sequence, error or "it took too long")
+                    log.warning(
+                        "mail for job %s: %s", effect.key.sequence, error or "it took too long"
+                    )
                 finally:
                     if process is not None and process.returncode is None:
                         process.kill()
@@ -201,9 +234,11 @@ class Outbox:
         task.add_done_callback(self._mails.discard)
 
     def after_rebuild(self, core: Core) -> None:
-        """Launch the attempts of a core that was read from disk again, so that the executor repeats its reports."""
+        """Launch the attempts of a core that was read from disk again, so that the executor repeats
+        its reports."""
         if self.executor is not None:
             for pool in core.pools:
                 for job in pool.running.values():
-                    # A second launch does no harm: a running attempt is left alone, an ended one is reported again.
+                    # A second launch does no harm: a running attempt is left alone, an ended one is
+                    # reported again.
                     self._launch(self.executor, core, job)

@@ -1,8 +1,10 @@
-"""A user's own policies in the daemon: which ones a client may set, and a child process that loads each one first.
+"""A user's own policies in the daemon: which ones a client may set, and a child process that loads
+each one first.
 
-Loading such a policy runs a module with the daemon's rights, so clients may set only policies of the registry and those
-that the configuration lists.  A child process loads a policy before the daemon does, because a module may end its process or
-never end its import.  The child is ``python -m qbatch.daemon.own_policies POLICY``.
+Loading such a policy runs a module with the daemon's rights, so clients may set only policies of
+the registry and those that the configuration lists.  A child process loads a policy before the
+daemon does, because a module may end its process or never end its import.  The child is ``python -m
+qbatch.daemon.own_policies POLICY``.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ _tried: set[str] = set()
 class OwnPolicies:
     """The policies that clients may set.
 
-    ``listed`` returns the policies that the configuration in force names; ``config``: the name of the configuration file.
+    ``listed`` returns the policies that the configuration in force names; ``config``: the name of
+    the configuration file.
     """
 
     def __init__(self, listed: Callable[[], Sequence[str]], config: str) -> None:
@@ -59,11 +62,17 @@ class OwnPolicies:
             asked = own_class(policy)
             if asked is not None and asked not in map(own_class, self._listed()):
                 is_file = self._config != "built-in"
-                place = f"{self._config}, then: qbatch reload" if is_file else "a file, and start with --config FILE"
+                place = (
+                    f"{self._config}, then: qbatch reload"
+                    if is_file
+                    else "a file, and start with --config FILE"
+                )
                 raise Refusal(
                     "policy-not-listed",
-                    f"policy {policy[:200]!r}: the socket sets only policies of the registry (qbatch policies) and those that "
-                    f'the configuration lists; to allow it, write policies = ["{asked[:200]}"] at the top of {place}',
+                    f"policy {policy[:200]!r}: the socket sets only policies of the registry "
+                    "(qbatch policies) and those that "
+                    f'the configuration lists; to allow it, write policies = ["{asked[:200]}"] at '
+                    f"the top of {place}",
                 )
         for policy in policies:
             try:
@@ -113,13 +122,18 @@ def policies_in(path: Path) -> list[str]:
     tables = document.get("pool")
     pools = [each for each in tables if isinstance(each, dict)] if isinstance(tables, list) else []
     shadows = document.get("shadows")
-    named = [document.get("policy"), *(each.get("policy") for each in pools), *(shadows if isinstance(shadows, list) else ())]
+    named = [
+        document.get("policy"),
+        *(each.get("policy") for each in pools),
+        *(shadows if isinstance(shadows, list) else ()),
+    ]
     return [each for each in named if isinstance(each, str)]
 
 
 @contextmanager
 def _child_that_loads(policy: str) -> Iterator[Callable[[], bool]]:
-    """Let a child load a policy; give a function that returns whether the child has ended or its time is over.
+    """Let a child load a policy; give a function that returns whether the child has ended or its
+    time is over.
 
     At the end the child and the processes that it started are ended.
 
@@ -130,9 +144,12 @@ def _child_that_loads(policy: str) -> Iterator[Callable[[], bool]]:
         raise UsageError(f"policy {policy[:80]!r}: at most {LONGEST} printable letters are allowed")
     deadline = time.monotonic() + PATIENCE
     process = subprocess.Popen(
-        [sys.executable, "-m", "qbatch.daemon.own_policies", policy], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "qbatch.daemon.own_policies", policy],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
     def has_ended() -> bool:  # it is not reaped, so that its number stays its own
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
@@ -153,8 +170,14 @@ def _child_that_loads(policy: str) -> Iterator[Callable[[], bool]]:
         return
     code = process.returncode
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    reason = f"it is not loaded after {PATIENCE:.0f} s" if is_late else f"it ends the process that loads it ({how})"
-    raise UsageError(answer.decode("utf-8", "replace") if answer else f"policy {policy[:200]!r}: {reason}")
+    reason = (
+        f"it is not loaded after {PATIENCE:.0f} s"
+        if is_late
+        else f"it ends the process that loads it ({how})"
+    )
+    raise UsageError(
+        answer.decode("utf-8", "replace") if answer else f"policy {policy[:200]!r}: {reason}"
+    )
 
 
 def main(policy: str) -> None:

@@ -1,5 +1,5 @@
-"""The drivers of a service: one handles due instants and makes passes, with commands in between; the other does the steps of
-commands, one between two commits.
+"""The drivers of a service: one handles due instants and makes passes, with commands in between;
+the other does the steps of commands, one between two commits.
 """
 
 from __future__ import annotations
@@ -38,17 +38,20 @@ MOST_ARRIVALS = 1000
 """Arrived jobs from which the next pass is made at once."""
 
 SHORTEST_PAUSE = 0.01
-"""Seconds between two passes after commands, so that a client that submits many jobs does not cause a pass for each."""
+"""Seconds between two passes after commands, so that a client that submits many jobs does not cause
+a pass for each."""
 
 LONGEST_PAUSE = 0.25
 """Seconds between two passes at most, after a long one, so that commands get their turn."""
 
 
 class PassDriver:
-    """Decides when a service makes its passes, and makes them; ``trace``: the source of jobs that arrive by themselves, if any.
+    """Decides when a service makes its passes, and makes them; ``trace``: the source of jobs that
+    arrive by themselves, if any.
 
-    ``is_owed``: a command of several steps is done, and a pass may be made before the next such command.  ``breakpoint``: is
-    called after each pass; when it returns True, the clock is paused and the breakpoint removed.
+    ``is_owed``: a command of several steps is done, and a pass may be made before the next such
+    command.  ``breakpoint``: is called after each pass; when it returns True, the clock is paused
+    and the breakpoint removed.
     """
 
     def __init__(self, service: Service, clock: Clock, trace: JobSource | None) -> None:
@@ -74,11 +77,14 @@ class PassDriver:
         """Return the clock with the progress of the log."""
         record = self.clock.record()
         if self.trace is not None:
-            record = structs.replace(record, log_arrived=self._service.core.log_arrived, log_jobs=self.trace.size)
+            record = structs.replace(
+                record, log_arrived=self._service.core.log_arrived, log_jobs=self.trace.size
+            )
         return record
 
     def instant(self) -> int:
-        """Return the instant with which a command is stamped: now, or the next due instant if that is earlier."""
+        """Return the instant with which a command is stamped: now, or the next due instant if that
+        is earlier."""
         now = self.clock.now()
         due = self.next_due()
         return now if due is None or due >= now else max(self._service.core.now, due)
@@ -108,8 +114,11 @@ class PassDriver:
         clock = self.clock
         if not (clock.until == FOREVER or clock.is_paused or self._service.core.is_dirty):
             due = self.next_due()
-            if (due is None or due > clock.until) and (clock.is_stepped or clock.now() >= clock.until):
-                clock.reach(clock.until)  # time was to run until this instant; it stops here even if nothing happens
+            if (due is None or due > clock.until) and (
+                clock.is_stepped or clock.now() >= clock.until
+            ):
+                # Time was to run until this instant; it stops here even if nothing happens.
+                clock.reach(clock.until)
                 clock.pause()
                 clock.until = FOREVER
         self._service.event_stream.clock(self._service.core, self.clock_record)
@@ -125,7 +134,8 @@ class PassDriver:
         began = self._loop.time()
         if began < self._rest_until or service.containment.is_spoiled:
             return False
-        if core.works and not self.is_owed:  # jobs that a command is about to delete or hold must not start
+        # Jobs that a command is about to delete or hold must not start.
+        if core.works and not self.is_owed:
             return False
         if core.is_dirty and not self.clock.is_paused:
             # The pass after commands belongs to their instant, before anything that is due later.
@@ -172,7 +182,8 @@ class PassDriver:
         return sum(len(pool.pending) for pool in self._service.core.pools)
 
     def step_once(self) -> bool:
-        """Handle the next instant whatever the clock shows (``qbatch time step``); return whether there was one."""
+        """Handle the next instant whatever the clock shows (``qbatch time step``); return whether
+        there was one."""
         due = self._service.core.now if self._service.core.is_dirty else self.next_due()
         if due is None:
             return False
@@ -189,7 +200,11 @@ class PassDriver:
 
     def schedule(self) -> None:
         """Set the timer for the next due instant."""
-        if self._timer is not None or self._service.failure is not None or self._service.containment.is_spoiled:
+        if (
+            self._timer is not None
+            or self._service.failure is not None
+            or self._service.containment.is_spoiled
+        ):
             return
         if self._service.core.works and not self.is_owed:
             return
@@ -198,7 +213,11 @@ class PassDriver:
             due = self.clock.until if due is None else min(due, self.clock.until)
         delay = None if due is None else self.clock.delay(due)
         if self._service.core.is_dirty and not self.clock.is_paused:
-            pause = 0.0 if self._arrivals() >= MOST_ARRIVALS else max(self._next_pass - self._loop.time(), 0.0)
+            pause = (
+                0.0
+                if self._arrivals() >= MOST_ARRIVALS
+                else max(self._next_pass - self._loop.time(), 0.0)
+            )
             delay = min(pause, delay if delay is not None else 3600.0)
         if delay is None:
             return
@@ -211,9 +230,11 @@ class PassDriver:
 
 
 class WorkDriver:
-    """Does the steps of the works (commands of several steps) of a service's core, one after the other.
+    """Does the steps of the works (commands of several steps) of a service's core, one after the
+    other.
 
-    A full disk stops them until there is space.  No client waits for a command that was under way when the daemon started.
+    A full disk stops them until there is space.  No client waits for a command that was under way
+    when the daemon started.
     """
 
     def __init__(self, service: Service) -> None:
@@ -231,7 +252,8 @@ class WorkDriver:
         return bool(service.core.works) and not (service.is_full or service.containment.is_spoiled)
 
     def step(self) -> None:
-        """Do the next step of the oldest work; after the last step its answer is part of the next commit."""
+        """Do the next step of the oldest work; after the last step its answer is part of the next
+        commit."""
         if not self.is_due():
             return
         service, core = self._service, self._service.core
@@ -258,7 +280,8 @@ class WorkDriver:
             self._service.answer(*asker, answer)
 
     def after_recovery(self) -> None:
-        """Continue the works of a state that was read from disk; a work with a failed step is given up."""
+        """Continue the works of a state that was read from disk; a work with a failed step is given
+        up."""
         if self._must_give_up:
             self._must_give_up = False
             core = self._service.core
@@ -266,8 +289,12 @@ class WorkDriver:
             self._service.journal(journal_entry.step(core.now, is_last=True))
 
     def after_full_disk(self, directory: str) -> None:
-        """Refuse all askers after the state was read from disk, which lost what was not committed; committed works go on."""
-        refusal = Refusal("storage-full", f"the disk of {directory} is full; what was begun goes on when there is space")
+        """Refuse all askers after the state was read from disk, which lost what was not committed;
+        committed works go on."""
+        refusal = Refusal(
+            "storage-full",
+            f"the disk of {directory} is full; what was begun goes on when there is space",
+        )
         for asker in self._askers:
             if isinstance(asker, asyncio.Future):
                 asker.set_result(refusal)

@@ -1,4 +1,5 @@
-"""The process of the daemon: it claims its directory, recovers, listens, serves, and stops in order."""
+"""The process of the daemon: it claims its directory, recovers, listens, serves, and stops in
+order."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ SILENCE = 60.0
 
 
 def passed_sockets() -> list[socket.socket]:
-    """Return the listening sockets that systemd passed to this process, and unset the variables that describe them."""
+    """Return the listening sockets that systemd passed to this process, and unset the variables
+    that describe them."""
     pid, count = os.environ.pop("LISTEN_PID", ""), os.environ.pop("LISTEN_FDS", "")
     os.environ.pop("LISTEN_FDNAMES", None)
     if pid != str(os.getpid()) or not count.isdigit():
@@ -69,7 +71,10 @@ class Notifier:
 
     def __init__(self) -> None:
         self.address = os.environ.pop("NOTIFY_SOCKET", "")
-        usec, pid = os.environ.pop("WATCHDOG_USEC", ""), os.environ.pop("WATCHDOG_PID", str(os.getpid()))
+        usec, pid = (
+            os.environ.pop("WATCHDOG_USEC", ""),
+            os.environ.pop("WATCHDOG_PID", str(os.getpid())),
+        )
         self.interval = int(usec) / 2e6 if usec.isdigit() and pid == str(os.getpid()) else 0.0
 
     def send(self, text: str) -> None:
@@ -77,11 +82,15 @@ class Notifier:
         if not self.address:
             return
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel, suppress(OSError):
+        with (
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel,
+            suppress(OSError),
+        ):
             channel.sendto(text.encode(), address)
 
     async def watch(self, service: Service) -> None:
-        """Feed the watchdog as long as commits succeed: each time after a probe has passed the committer."""
+        """Feed the watchdog as long as commits succeed: each time after a probe has passed the
+        committer."""
         pause = self.interval or 5.0
         while True:
             await asyncio.sleep(pause)
@@ -89,16 +98,23 @@ class Notifier:
                 async with asyncio.timeout(pause), service.commit_lock:
                     has_failed = service.failure is not None
                 if not has_failed:
-                    queued = sum(queue.counts.get(BatchState.QUEUED, 0) for queue in service.core.queues.values())
+                    queued = sum(
+                        queue.counts.get(BatchState.QUEUED, 0)
+                        for queue in service.core.queues.values()
+                    )
                     running = sum(len(pool.running) for pool in service.core.pools)
-                    self.send(f"WATCHDOG=1\nSTATUS={queued} queued, {running} running, {service.clock.mode} time")
+                    self.send(
+                        f"WATCHDOG=1\nSTATUS={queued} queued, {running} running, "
+                        f"{service.clock.mode} time"
+                    )
 
 
 class DaemonOptions(msgspec.Struct, kw_only=True):
     """How a daemon is started.
 
-    ``read_settings`` returns the configuration; it is called again on reload.  ``config_name``: its file, if any.  ``trace``: the
-    source of jobs that arrive by themselves, if any.  ``surroundings``: variables that every job gets.
+    ``read_settings`` returns the configuration; it is called again on reload.  ``config_name``: its
+    file, if any.  ``trace``: the source of jobs that arrive by themselves, if any.
+     ``surroundings``: variables that every job gets.
     """
 
     state: Path
@@ -125,7 +141,8 @@ def most_descriptors() -> int:
 
 
 class LoopErrors:
-    """Logs what a callback of the event loop raised; a shortage of descriptors or memory is one line, now and then."""
+    """Logs what a callback of the event loop raised; a shortage of descriptors or memory is one
+    line, now and then."""
 
     def __init__(self) -> None:
         self._next = 0.0
@@ -152,7 +169,11 @@ async def recover(store: Store, settings: Settings) -> Recovered:
     old = parse_config(kept, "the settings in the store") if kept else settings
     snapshot = store.snapshot()
     try:
-        core = state_snapshot.load(snapshot, old, load_policy) if snapshot is not None else Core(old, load_policy)
+        core = (
+            state_snapshot.load(snapshot, old, load_policy)
+            if snapshot is not None
+            else Core(old, load_policy)
+        )
     except InputError as error:
         raise StorageError(f"{store.directory}: {error}") from error
     records: list[Account] = []
@@ -163,9 +184,12 @@ async def recover(store: Store, settings: Settings) -> Recovered:
                 entry = journal_entry.read(data)
                 journal_entry.give(core, entry)
             except Exception as error:
-                what = error if isinstance(error, QbatchError) else f"{type(error).__name__}: {error}"
+                what = (
+                    error if isinstance(error, QbatchError) else f"{type(error).__name__}: {error}"
+                )
                 raise StorageError(
-                    f"{store.path}: commit {number} cannot be applied again: {what}; restore a backup with: "
+                    f"{store.path}: commit {number} cannot be applied again: {what}; restore a "
+                    "backup with: "
                     f"qbatch restore FILE --state {store.directory}"
                 ) from error
             if entry.kind == "p":
@@ -178,7 +202,8 @@ async def recover(store: Store, settings: Settings) -> Recovered:
 
 
 async def finish_works(core: Core, store: Store, records: list[Account]) -> None:
-    """Finish the commands of several steps that were under way when the daemon was killed; note their accounting.
+    """Finish the commands of several steps that were under way when the daemon was killed; note
+    their accounting.
 
     Raises:
         StorageError: the result cannot be written.
@@ -200,17 +225,22 @@ def listen(path: str) -> socket.socket:
     """
     if len(os.fsencode(path)) > LONGEST_SOCKET:
         raise InputError(
-            f"socket {path}: {len(os.fsencode(path))} bytes; the kernel takes {LONGEST_SOCKET}: set QBATCH_SOCKET to a "
+            f"socket {path}: {len(os.fsencode(path))} bytes; the kernel takes {LONGEST_SOCKET}: "
+            "set QBATCH_SOCKET to a "
             f"shorter path, for example /tmp/qbatch-{os.getuid()}/qbatch.sock"
         )
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
-            raise InputError(f"socket {path}: something else is there; remove it or set QBATCH_SOCKET")
+            raise InputError(
+                f"socket {path}: something else is there; remove it or set QBATCH_SOCKET"
+            )
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
             probe.setblocking(False)
-            if probe.connect_ex(path) in (0, errno.EAGAIN):  # EAGAIN: its queue of connections is full
+            # EAGAIN: its queue of connections is full.
+            if probe.connect_ex(path) in (0, errno.EAGAIN):
                 raise StoreOccupied(
-                    f"another daemon listens at {path}; stop it with: qbatch down, or give this one a directory of its own "
+                    f"another daemon listens at {path}; stop it with: qbatch down, or give this "
+                    "one a directory of its own "
                     "with --state DIR"
                 )
         os.unlink(path)
@@ -220,7 +250,9 @@ def listen(path: str) -> socket.socket:
         listener.bind(path)
     except OSError as error:
         listener.close()
-        raise InputError(f"socket {path}: {error.strerror}; set QBATCH_SOCKET to a path that can be made") from error
+        raise InputError(
+            f"socket {path}: {error.strerror}; set QBATCH_SOCKET to a path that can be made"
+        ) from error
     finally:
         os.umask(old_mask)
     return listener
@@ -228,7 +260,8 @@ def listen(path: str) -> socket.socket:
 
 @contextmanager
 def _named_failures(directory: Path) -> Iterator[None]:
-    """Turn each ``OSError`` into a ``StorageError`` that names the file, or the directory if the file is not known."""
+    """Turn each ``OSError`` into a ``StorageError`` that names the file, or the directory if the
+    file is not known."""
     try:
         yield
     except OSError as error:
@@ -253,31 +286,43 @@ async def serve(options: DaemonOptions) -> int:
         recovered = await recover(store, settings)
         core, was_there = recovered.core, recovered.was_there
         gc.enable()
-        is_set_back = was_there and options.mode == "real" and await _set_back(core, store, recovered.records)
+        is_set_back = (
+            was_there and options.mode == "real" and await _set_back(core, store, recovered.records)
+        )
         is_other = not was_there or is_set_back or as_toml(core.settings) != as_toml(settings)
         if was_there and is_other:
             await finish_works(core, store, recovered.records)
             steps.whole(reconfigure(core, settings))
         core.settings = settings
-        first = options.trace.next_instant() if options.trace is not None and options.mode != "real" else None
-        clock = Clock(options.mode, options.speed, first if options.origin is None else options.origin)
+        first = (
+            options.trace.next_instant()
+            if options.trace is not None and options.mode != "real"
+            else None
+        )
+        clock = Clock(
+            options.mode, options.speed, first if options.origin is None else options.origin
+        )
         if was_there:
             if first is not None and first < core.now and not core.log_arrived:
                 raise InputError(
-                    f"the clock of {options.state} stands at {moment(core.now)}, after the log's first job ({moment(first)}): "
+                    f"the clock of {options.state} stands at {moment(core.now)}, after the log's "
+                    f"first job ({moment(first)}): "
                     "its jobs would arrive at once; give it a store of its own with --state DIR"
                 )
             clock.start_at(core.now)
         clock.is_paused = options.is_paused
         if options.trace is not None:
             options.trace.attach(core)
-        return await _Daemon(options, core, store, clock, warming).run(recovered.records, must_write=is_other)
+        return await _Daemon(options, core, store, clock, warming).run(
+            recovered.records, must_write=is_other
+        )
     finally:
         await store.close()  # its thread would keep the process alive
 
 
 async def _set_back(core: Core, store: Store, records: list[Account]) -> bool:
-    """Set a state back if its latest instant is far ahead of the machine's clock; return whether it was."""
+    """Set a state back if its latest instant is far ahead of the machine's clock; return whether it
+    was."""
     ahead = core.now - wall()
     if ahead <= LITTLE:
         return False
@@ -286,19 +331,30 @@ async def _set_back(core: Core, store: Store, records: list[Account]) -> bool:
     try:
         set_back(core, ahead)
     except QbatchError as error:
-        log.warning("the clock of %s stays at %s, ahead of the machine's: %s", store.directory, moment(core.now), error)
+        log.warning(
+            "the clock of %s stays at %s, ahead of the machine's: %s",
+            store.directory,
+            moment(core.now),
+            error,
+        )
         return False
     log.warning(
-        "the clock of %s stood at %s, ahead of the machine's, which was set back: all instants are %s earlier from now on, and "
-        "starts are promised anew", store.directory, was, span(ahead)
-    )  # fmt: skip
+        "the clock of %s stood at %s, ahead of the machine's, which was set back: all instants are "
+        "%s earlier from now on, and "
+        "starts are promised anew",
+        store.directory,
+        was,
+        span(ahead),
+    )
     return True
 
 
 class _Daemon:
     """The surroundings of a service: sockets, signals, the executor, snapshots."""
 
-    def __init__(self, options: DaemonOptions, core: Core, store: Store, clock: Clock, warming: Warming) -> None:
+    def __init__(
+        self, options: DaemonOptions, core: Core, store: Store, clock: Clock, warming: Warming
+    ) -> None:
         self.options = options
         self.warming = warming
         self.store = store
@@ -324,7 +380,9 @@ class _Daemon:
             if must_write:
                 await self.snapshots.now(is_needed=True)
             self.warming.before_the_first_pass(len(service.core.jobs))
-            executor = await running.begin(service, options.socket_path, options.mode, options.surroundings)
+            executor = await running.begin(
+                service, options.socket_path, options.mode, options.surroundings
+            )
         try:
             await self._listen()
         except BaseException:
@@ -334,7 +392,9 @@ class _Daemon:
         # The recovered state stays; the memory that reading it took goes back to the system.
         spare_the_old()
         give_memory_back()
-        log.info("serving %s as %s from %s", options.socket_path, service.settings.name, store.directory)
+        log.info(
+            "serving %s as %s from %s", options.socket_path, service.settings.name, store.directory
+        )
         self.notify.send(f"READY=1\nSTATUS={len(service.core.jobs)} jobs")
 
         async def begin_what_if() -> None:
@@ -345,10 +405,17 @@ class _Daemon:
             if not task.cancelled() and (error := task.exception()) is not None:
                 service.fail(error)
 
-        warming = self.warming.run(service.is_busy, lambda: service.commits, lambda: len(service.core.jobs))
+        warming = self.warming.run(
+            service.is_busy, lambda: service.commits, lambda: len(service.core.jobs)
+        )
         background = [
             asyncio.create_task(each)
-            for each in (self.notify.watch(service), self.snapshots.keep(), begin_what_if(), warming)
+            for each in (
+                self.notify.watch(service),
+                self.snapshots.keep(),
+                begin_what_if(),
+                warming,
+            )
         ]
         for task in background:
             task.add_done_callback(ended)
@@ -390,7 +457,9 @@ class _Daemon:
         listener = given[0] if given else listen(self.options.socket_path)
         extra: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
         serve_client = functools.partial(ConnectedClient, self.service)
-        self.server = await loop.create_unix_server(serve_client, sock=listener, backlog=1024, **extra)
+        self.server = await loop.create_unix_server(
+            serve_client, sock=listener, backlog=1024, **extra
+        )
 
     async def _stop_listening(self) -> None:
         if self.server is None:
@@ -428,14 +497,26 @@ class _Daemon:
             old = service.core.settings
             if as_toml(new) == as_toml(old):
                 return "the configuration has not changed"
-            if new.executor != old.executor or new.name != old.name or running.clusters_of(new) != running.clusters_of(old):
-                raise InputError("executors, Dask clusters and the server's name change only when the daemon is started anew")
+            if (
+                new.executor != old.executor
+                or new.name != old.name
+                or running.clusters_of(new) != running.clusters_of(old)
+            ):
+                raise InputError(
+                    "executors, Dask clusters and the server's name change only when the daemon is "
+                    "started anew"
+                )
             if service.is_full:
-                raise InputError(f"the disk of {self.store.directory} is full: the old configuration stays until there is space")
+                raise InputError(
+                    f"the disk of {self.store.directory} is full: the old configuration stays "
+                    "until there is space"
+                )
             await service.reconfigure(new)
             service.event_stream.announce(service.core, "queue", "the configuration was read again")
             before, after = set(as_toml(old).splitlines()), set(as_toml(new).splitlines())
-            changed = [f"- {line}" for line in sorted(before - after)] + [f"+ {line}" for line in sorted(after - before)]
+            changed = [f"- {line}" for line in sorted(before - after)] + [
+                f"+ {line}" for line in sorted(after - before)
+            ]
             return "\n".join(changed) or "the order of entries has changed"
         except QbatchError as error:
             raise type(error)(f"{error}; the old configuration stays in force") from error
@@ -443,21 +524,26 @@ class _Daemon:
 
 def run(options: DaemonOptions) -> int:
     """Run a daemon in this process; return its exit code."""
-    # The thread of the database waits for the interpreter after each commit; the default of five milliseconds is too long.
+    # The thread of the database waits for the interpreter after each commit; the default of five
+    # milliseconds is too long.
     sys.setswitchinterval(0.0005)
-    # Jobs, records and texts form no reference cycles, so there is little for the collector to find.
+    # Jobs, records and texts form no reference cycles, so there is little for the collector to
+    # find.
     gc.set_threshold(10_000, 1, 10)
     return asyncio.run(serve(options))
 
 
 _LATEST_START = 1 << 36
-"""Seconds since 1970 at which a log may begin at the latest (more than a thousand years); a later start is an error in it."""
+"""Seconds since 1970 at which a log may begin at the latest (more than a thousand years); a later
+start is an error in it."""
 
 
 def trace_of(workload: Any, origin: int | None) -> TraceSource:
-    """Return the source of a prepared workload; its first job arrives at the origin (None: on the day that the log has).
+    """Return the source of a prepared workload; its first job arrives at the origin (None: on the
+    day that the log has).
 
-    Without an origin, second 0 of the log is its ``UnixStartTime``, so that every client shows the dates of the log.
+    Without an origin, second 0 of the log is its ``UnixStartTime``, so that every client shows the
+    dates of the log.
     """
     if origin is None:
         begin = workload.clock.unix_start or 0

@@ -37,7 +37,12 @@ def restore_backup(source: Path, state: Path) -> str:
     store = Store(state)
     store.claim()
     kept = ""
-    names = [DATABASE, f"{DATABASE}-wal", "committed", *(path.name for path in state.glob("snapshot-*"))]
+    names = [
+        DATABASE,
+        f"{DATABASE}-wal",
+        "committed",
+        *(path.name for path in state.glob("snapshot-*")),
+    ]
     present = [name for name in names if (state / name).exists()]
     if present:
         aside = state / f"before-restore-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
@@ -54,7 +59,8 @@ def restore_backup(source: Path, state: Path) -> str:
     store.write_snapshot(number, snapshot)
     with closing(sqlite3.connect(temporary)) as database, database:
         database.execute("DROP TABLE snapshot")
-    # A job that ran when the backup was made may have ended since: it must not start again as if nothing had happened.
+    # A job that ran when the backup was made may have ended since: it must not start again as if
+    # nothing had happened.
     (state / RESTORED).touch(mode=0o600)
     os.replace(temporary, state / DATABASE)
     return f"{state} is as it was in {source}{kept}"
@@ -73,5 +79,8 @@ def _read(source: Path) -> tuple[int, bytes]:
     except sqlite3.Error as error:
         raise InputError(f"{source} is no backup of qbatch: {error}") from error
     if found != "ok" or row is None or zlib.crc32(row[1]) != row[2]:
-        raise StorageError(f"{source} is damaged: {found if found != 'ok' else 'its snapshot does not fit its checksum'}")
+        raise StorageError(
+            f"{source} is damaged: "
+            f"{found if found != 'ok' else 'its snapshot does not fit its checksum'}"
+        )
     return int(row[0]), bytes(row[1])

@@ -1,4 +1,5 @@
-"""The executors of a daemon: those of its configuration, what they find again after a start, what they report of hosts."""
+"""The executors of a daemon: those of its configuration, what they find again after a start, what
+they report of hosts."""
 
 from __future__ import annotations
 
@@ -21,17 +22,20 @@ from qbatch.wire.requests import HostControl
 log = logging.getLogger("qbatch")
 
 OURS = "dask: "
-"""Beginning of the comment of a host without a worker: only such a host is brought up when its worker comes."""
+"""Beginning of the comment of a host without a worker: only such a host is brought up when its
+worker comes."""
 
 
 def clusters_of(settings: Settings) -> tuple[tuple[object, ...], ...]:
-    """Return the settings that must not change while a daemon runs: its pools of Dask workers, and their places."""
+    """Return the settings that must not change while a daemon runs: its pools of Dask workers, and
+    their places."""
     dask = [pool for pool in settings.pools if pool.executor == "dask"]
     return tuple((pool.name, pool.address, pool.directory, pool.timeout) for pool in dask)
 
 
 class CoreGate:
-    """Takes hosts of a pool down and up in the core, by commands of the server (see `dask_executor.HostGate`).
+    """Takes hosts of a pool down and up in the core, by commands of the server (see
+    `dask_executor.HostGate`).
 
     It reads the state from the core each time, so that it repeats what a recovery has undone.
     """
@@ -41,7 +45,9 @@ class CoreGate:
 
     def hosts(self) -> tuple[Host, ...]:
         """Return the hosts of the pool in the configuration in force."""
-        return next((pool.hosts for pool in self._service.settings.pools if pool.name == self._pool), ())
+        return next(
+            (pool.hosts for pool in self._service.settings.pools if pool.name == self._pool), ()
+        )
 
     def take_down(self, name: str, why: str) -> None:
         """Take a host down, even if it is closed; an operator's comment stays."""
@@ -49,7 +55,9 @@ class CoreGate:
         text = f"{OURS}{why}"[:200]
         is_ours = not is_shut or comment.startswith(OURS)
         if not is_down or (is_ours and comment != text):
-            self._command(HostControl(hosts=(name,), action="down", comment=text if is_ours else None))
+            self._command(
+                HostControl(hosts=(name,), action="down", comment=text if is_ours else None)
+            )
 
     def bring_up(self, name: str) -> None:
         """Bring a host up, unless an operator closed it."""
@@ -66,7 +74,8 @@ class CoreGate:
         return place in pool.shut, place in pool.down, pool.host_comments.get(place, "")
 
     def _command(self, request: HostControl) -> None:
-        if self._service.containment.is_spoiled:  # it is repeated at the next look, when the state was read from disk
+        # It is repeated at the next look, when the state was read from disk.
+        if self._service.containment.is_spoiled:
             return
         try:
             self._service.command(request)
@@ -74,8 +83,11 @@ class CoreGate:
             log.warning("host %s %s: %s", request.hosts[0], request.action, error)
 
 
-async def begin(service: Service, socket_path: str, mode: str, surroundings: dict[str, str]) -> Executor | None:
-    """Make the executor of a service's jobs and let it find running attempts again; None: jobs are emulated.
+async def begin(
+    service: Service, socket_path: str, mode: str, surroundings: dict[str, str]
+) -> Executor | None:
+    """Make the executor of a service's jobs and let it find running attempts again; None: jobs are
+    emulated.
 
     Raises:
         InputError: scripts cannot run as configured.
@@ -84,7 +96,8 @@ async def begin(service: Service, socket_path: str, mode: str, surroundings: dic
         return None
     if mode != "real":
         raise InputError(
-            "executor process runs scripts for real and needs --time real; use --executor emulated with other times"
+            "executor process runs scripts for real and needs --time real; use --executor emulated "
+            "with other times"
         )
     executor, outbox, store = _make(service), service.outbox, service.store.directory
     outbox.executor = executor
@@ -126,17 +139,23 @@ def _make(service: Service) -> Executor:
     identity = _identity(base)
     clusters = [
         DaskExecutor(
-            pool.address, base / pool.name, service.report, CoreGate(service, pool.name), identity=identity,
-            directory=pool.directory, timeout=pool.timeout / 1e6,
+            pool.address,
+            base / pool.name,
+            service.report,
+            CoreGate(service, pool.name),
+            identity=identity,
+            directory=pool.directory,
+            timeout=pool.timeout / 1e6,
         )
         for pool in pools
-    ]  # fmt: skip
+    ]
     return RoutedExecutor(local, clusters)
 
 
 def _identity(base: Path) -> str:
     """Return the name of this store on the workers."""
-    path = base / ".identity"  # not a valid name of a pool; the directories of pools are in the same place
+    # Not a valid name of a pool; the directories of pools are in the same place.
+    path = base / ".identity"
     if not path.exists():
         temporary = base / ".identity.tmp"
         temporary.write_text(os.urandom(16).hex(), encoding="ascii")
@@ -151,7 +170,9 @@ async def _recover(service: Service, executor: Executor) -> None:
     if marker.exists():
         await executor.recover([])
         for job in running:
-            service.report(Ended(job.file_key, LOST, core.now, "the store was restored from a backup"))
+            service.report(
+                Ended(job.file_key, LOST, core.now, "the store was restored from a backup")
+            )
         running = []
         marker.unlink()
     made = [service.outbox.attempt_of(core, job) for job in running]
@@ -159,7 +180,8 @@ async def _recover(service: Service, executor: Executor) -> None:
     for job in running:
         if job.attempt is None:  # it was lost with its host and waits again
             continue
-        # Effects that were committed but perhaps not sent when the daemon ended are sent again; a repetition does no harm.
+        # Effects that were committed but perhaps not sent when the daemon ended are sent again; a
+        # repetition does no harm.
         if job.present.sizes:
             executor.resize(job.file_key, job.size, job.size / job.prepared.request.procs)
         if job.modified > job.present.started:

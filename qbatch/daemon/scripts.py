@@ -1,14 +1,17 @@
-"""Long scripts: they arrive in pieces, are kept in files next to the store, and are named by the SHA-256 of their bytes.
+"""Long scripts: they arrive in pieces, are kept in files next to the store, and are named by the
+SHA-256 of their bytes.
 
-A script that fits into a frame is part of its submission and of the journal.  A longer one (up to 100 MB) is sent before, with
-``upload``; the submission has its digest and its beginning.  So neither frames nor journal nor snapshots nor the memory of the
-daemon grow with it.  A file is synced before its upload is answered, so that an acknowledged submission has its script after a
-power failure.  The supervisor of an attempt copies it from here.  A script that no live job names is removed an hour after its
-last use.  A backup does not contain these files: a job without its script ends with -1 and a message.
+A script that fits into a frame is part of its submission and of the journal.  A longer one (up to
+100 MB) is sent before, with ``upload``; the submission has its digest and its beginning.  So
+neither frames nor journal nor snapshots nor the memory of the daemon grow with it.  A file is
+synced before its upload is answered, so that an acknowledged submission has its script after a
+power failure.  The supervisor of an attempt copies it from here.  A script that no live job names
+is removed an hour after its last use.  A backup does not contain these files: a job without its
+script ends with -1 and a message.
 
-``UID-UPLOAD.part`` has the pieces of an upload so far, and ``UID-UPLOAD.whole`` all of them while their digest is computed.
-``DIGEST`` is a script; an empty file ``UID-DIGEST.owner`` marks a user that has sent it.  Each user has limits of bytes, files
-and uploads under way, whatever others have.
+``UID-UPLOAD.part`` has the pieces of an upload so far, and ``UID-UPLOAD.whole`` all of them while
+their digest is computed. ``DIGEST`` is a script; an empty file ``UID-DIGEST.owner`` marks a user
+that has sent it.  Each user has limits of bytes, files and uploads under way, whatever others have.
 """
 
 from __future__ import annotations
@@ -56,7 +59,8 @@ class _Usage:
 
 
 class Scripts:
-    """The directory of long scripts, which is made when it is first needed; ``named`` returns the digests that live jobs name."""
+    """The directory of long scripts, which is made when it is first needed; ``named`` returns the
+    digests that live jobs name."""
 
     def __init__(self, directory: Path, named: Callable[[], set[str]]) -> None:
         self.directory = directory
@@ -80,25 +84,34 @@ class Scripts:
             flags |= 0 if offset else os.O_CREAT | os.O_EXCL
             with open(os.open(path, flags, 0o600), "ab") as stream:
                 if stream.tell() != offset:
-                    raise Refusal("bad-value", f"upload: {stream.tell()} bytes have come; the piece begins at {offset}")
+                    raise Refusal(
+                        "bad-value",
+                        f"upload: {stream.tell()} bytes have come; the piece begins at {offset}",
+                    )
                 stream.write(data)
             usage.size += len(data)
         except FileNotFoundError:
-            raise Refusal("bad-value", f"upload: 0 bytes have come; the piece begins at {offset}") from None
+            raise Refusal(
+                "bad-value", f"upload: 0 bytes have come; the piece begins at {offset}"
+            ) from None
         except OSError as error:
             raise self._failed(path, error) from error
 
     def finish(self, uid: int, upload: str, digest: str) -> Callable[[], None]:
-        """Close an upload.  Return a function, to be called in a thread, that checks its digest, syncs it and names it.
+        """Close an upload.  Return a function, to be called in a thread, that checks its digest,
+        syncs it and names it.
 
         Raises:
-            Refusal: there is no such upload.  The returned function raises it too: the digest differs, or the disk is full.
+            Refusal: there is no such upload.  The returned function raises it too: the digest
+                differs, or the disk is full.
         """
         part = self._part(uid, upload)
         whole = part.with_suffix(".whole")
         try:
             if whole.exists():
-                raise Refusal("bad-value", "upload: one of this name is being checked; take another name")
+                raise Refusal(
+                    "bad-value", "upload: one of this name is being checked; take another name"
+                )
             os.replace(part, whole)
         except FileNotFoundError:
             raise Refusal("bad-value", "upload: 0 bytes have come") from None
@@ -114,7 +127,9 @@ class Scripts:
                     found.update(piece)
                 if found.hexdigest() != digest:
                     whole.unlink()
-                    raise Refusal("bad-value", "upload: the digest is not that of the bytes that came")
+                    raise Refusal(
+                        "bad-value", "upload: the digest is not that of the bytes that came"
+                    )
                 os.fsync(stream.fileno())
             owner = self.directory / f"{uid}-{digest}.owner"
             os.close(os.open(owner, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -130,7 +145,9 @@ class Scripts:
             return Refusal("failed", f"{path}: {error.strerror}")
         path.unlink(missing_ok=True)
         self._usage = None
-        text = f"the disk of {self.directory} is full: the script cannot be taken until there is space"
+        text = (
+            f"the disk of {self.directory} is full: the script cannot be taken until there is space"
+        )
         return Refusal("storage-full", text)
 
     def require(self, digest: str) -> None:
@@ -142,7 +159,9 @@ class Scripts:
         try:
             os.utime(self.path_of(digest))
         except OSError:
-            raise Refusal("bad-value", f"no script {digest[:64]} is here; upload it first") from None
+            raise Refusal(
+                "bad-value", f"no script {digest[:64]} is here; upload it first"
+            ) from None
 
     def path_of(self, digest: str) -> Path:
         """Return the path of a script.
@@ -156,11 +175,15 @@ class Scripts:
 
     def _part(self, uid: int, upload: str) -> Path:
         if not re.fullmatch(r"[0-9a-f]{8,64}", upload):
-            raise Refusal("bad-value", f"{upload[:64]!r} is no name of an upload: 8 to 64 letters of 0-9 and a-f")
+            raise Refusal(
+                "bad-value",
+                f"{upload[:64]!r} is no name of an upload: 8 to 64 letters of 0-9 and a-f",
+            )
         return self.directory / f"{uid}-{upload}.part"
 
     def _usage_of(self, uid: int, *, is_new: bool, more: int) -> _Usage:
-        """Return the counts of a user.  ``more``: bytes to come; ``is_new``: they belong to a new script.
+        """Return the counts of a user.  ``more``: bytes to come; ``is_new``: they belong to a new
+        script.
 
         Raises:
             Refusal: the user would exceed a limit.
@@ -176,7 +199,11 @@ class Scripts:
             (usage.uploads + is_new, MOST_UPLOADS, "uploads that are not whole"),
         ):
             if has > most:
-                text = f"you would have {has} {what} here, and {most} are allowed; scripts without a job go within two hours"
+                text = (
+                    f"you would have {has} {what} here, and {most} are allowed; scripts "
+                    "without "
+                    "a job go within two hours"
+                )
                 raise Refusal("busy", text)
         return usage
 
@@ -187,11 +214,16 @@ class Scripts:
         for each in os.scandir(self.directory):
             with contextlib.suppress(FileNotFoundError):
                 files[each.name] = each.stat(follow_symlinks=False)
-        old = {name for name, about in files.items() if about.st_mtime < oldest and not name.endswith(".owner")}
+        old = {
+            name
+            for name, about in files.items()
+            if about.st_mtime < oldest and not name.endswith(".owner")
+        }
         named = self._named() if old else set()
         for name in old:
             if name in named:
-                os.utime(self.directory / name)  # so its use by jobs is not checked again for an hour
+                # So its use by jobs is not checked again for an hour.
+                os.utime(self.directory / name)
             else:
                 (self.directory / name).unlink(missing_ok=True)
                 del files[name]

@@ -1,13 +1,16 @@
-"""The service: receives commands and reports, keeps the journal, makes passes, and answers when the effect is committed.
+"""The service: receives commands and reports, keeps the journal, makes passes, and answers when the
+effect is committed.
 
-There is one event loop and one writer.  A command is applied to the core at once and journaled with its instant; while one
-group is being committed, the next one gathers.  After the commit the replies are sent, then the effects of the core are
-carried out (launches, mail, events), then one pass is made.  So an answer never waits for a pass, unless the policy may refuse:
-then a submission makes the pass of its pool before it is answered, and both are one entry of the journal
+There is one event loop and one writer.  A command is applied to the core at once and journaled with
+its instant; while one group is being committed, the next one gathers.  After the commit the replies
+are sent, then the effects of the core are carried out (launches, mail, events), then one pass is
+made.  So an answer never waits for a pass, unless the policy may refuse: then a submission makes
+the pass of its pool before it is answered, and both are one entry of the journal
 (:mod:`qbatch.daemon.core.admission`).
 
-After an unexpected error of a command, the command is refused and the state before it is read from disk.  An error of the
-store ends the process: answered commands are kept, the others may be sent again.
+After an unexpected error of a command, the command is refused and the state before it is read from
+disk.  An error of the store ends the process: answered commands are kept, the others may be sent
+again.
 """
 
 from __future__ import annotations
@@ -55,8 +58,8 @@ AGAIN = 1.0
 """Seconds until a full disk is checked again."""
 
 BUSY = 100
-"""Commits, or jobs at one time, from which a daemon is busy and loads compiled kernels (half a second, 80 MB).  A daemon with
-a log is busy from the start."""
+"""Commits, or jobs at one time, from which a daemon is busy and loads compiled kernels (half a
+second, 80 MB).  A daemon with a log is busy from the start."""
 
 MOST_WAITING = 20_000
 """Commands that may wait for a commit; a further one is refused as ``busy``."""
@@ -84,9 +87,12 @@ class Clients(set["ConnectedClient"]):
         self.most = most
 
     def accept(self, client: ConnectedClient) -> bool:
-        """Add a client, if there are connections left for its user; no user may have all of them."""
+        """Add a client, if there are connections left for its user; no user may have all of
+        them."""
         of_one = self.most - self.most // 8
-        if len(self) >= of_one and (len(self) >= self.most or sum(each.uid == client.uid for each in self) >= of_one):
+        if len(self) >= of_one and (
+            len(self) >= self.most or sum(each.uid == client.uid for each in self) >= of_one
+        ):
             return False
         self.add(client)
         return True
@@ -114,8 +120,9 @@ class CommitGroup:
 class Instance:
     """The process in which a service runs, as far as clients ask about it.
 
-    ``started``: microseconds since 1970.  ``socket``, ``config``: paths.  ``is_compiled``: whether compiled kernels serve.
-    ``reload``: reads the configuration again and returns what has changed.  ``most_connections``: at the same time.
+    ``started``: microseconds since 1970.  ``socket``, ``config``: paths.  ``is_compiled``: whether
+    compiled kernels serve. ``reload``: reads the configuration again and returns what has changed.
+     ``most_connections``: at the same time.
     """
 
     started: int
@@ -130,8 +137,8 @@ class Instance:
 class Recovered:
     """The state that was read from the store.
 
-    ``was_there``: whether the store had been used.  ``records``: the accounting of the journal's tail.  ``touched``: the live
-    jobs of the commands since the last pass.
+    ``was_there``: whether the store had been used.  ``records``: the accounting of the journal's
+    tail.  ``touched``: the live jobs of the commands since the last pass.
     """
 
     core: Core
@@ -141,7 +148,8 @@ class Recovered:
 
 
 async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
-    """Do some work and return its result; a cancellation of the present task takes effect after the work."""
+    """Do some work and return its result; a cancellation of the present task takes effect after the
+    work."""
     task, is_cancelled = asyncio.ensure_future(work), False
     while not task.done():
         try:
@@ -158,13 +166,21 @@ async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
 class Service:
     """One running batch server.
 
-    ``core``: the recovered state, with the settings in force.  ``clock``: at the instant from which to continue.  ``rebuild``:
-    reads the state from the store again, after a commit without space on the disk or a command that raised.  ``instance``: the
-    process around it.  ``trace``: the source of jobs that arrive by themselves, if there is one.
+    ``core``: the recovered state, with the settings in force.  ``clock``: at the instant from which
+    to continue.  ``rebuild``: reads the state from the store again, after a commit without space on
+    the disk or a command that raised.  ``instance``: the process around it.  ``trace``: the source
+    of jobs that arrive by themselves, if there is one.
     """
 
-    def __init__(self, core: Core, store: Store, clock: Clock, rebuild: Callable[[], Awaitable[Recovered]], instance: Instance,
-                 trace: JobSource | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        core: Core,
+        store: Store,
+        clock: Clock,
+        rebuild: Callable[[], Awaitable[Recovered]],
+        instance: Instance,
+        trace: JobSource | None = None,
+    ) -> None:
         self.core = core
         self.store = store
         self.clock = clock
@@ -208,7 +224,8 @@ class Service:
         return max(self.core.now, self.clock.now())
 
     def receive(self, client: ConnectedClient, request: Request, body: bytes) -> None:
-        """Carry out a permitted request that changes the core; its reply is sent when its effect is committed.
+        """Carry out a permitted request that changes the core; its reply is sent when its effect is
+        committed.
 
         Raises:
             Refusal: nothing has changed.
@@ -216,14 +233,20 @@ class Service:
         self.refuse_if_busy()
         if isinstance(request, Submit) and request.spec.script_digest:
             self.scripts.require(request.spec.script_digest)
-        if (result := self.change(client.actor, request, body, (client, request.id))) is not UNFINISHED:
+        if (
+            result := self.change(client.actor, request, body, (client, request.id))
+        ) is not UNFINISHED:
             self.answer(client, request.id, result)
 
-    def change(self, actor: Actor, request: Request, body: bytes, asker: Asker | None = None) -> object:
-        """Apply a request that changes the core, and journal it; the effect counts when it is committed.
+    def change(
+        self, actor: Actor, request: Request, body: bytes, asker: Asker | None = None
+    ) -> object:
+        """Apply a request that changes the core, and journal it; the effect counts when it is
+        committed.
 
-        A returned ``Refusal`` is an answer too: the policy refused a job, which has a record.  ``UNFINISHED``: the request takes
-        several steps, and ``asker`` gets the answer after the last one (:mod:`.core.steps`).
+        A returned ``Refusal`` is an answer too: the policy refused a job, which has a record.
+         ``UNFINISHED``: the request takes several steps, and ``asker`` gets the answer after the
+        last one (:mod:`.core.steps`).
 
         Raises:
             Refusal: nothing has changed.
@@ -235,7 +258,8 @@ class Service:
         try:
             result = verbs.begin(core, actor, request)
         except Refusal as error:
-            if error.code == "refused-by-fault":  # it has counted itself, and must count again in a replay
+            # It has counted itself, and must count again in a replay.
+            if error.code == "refused-by-fault":
                 self._group.entries.append(journal_entry.command(core.now, actor, body))
                 self.collect()
             else:
@@ -274,7 +298,10 @@ class Service:
         if self.stop_reason:
             raise Refusal("stopping", "the server is stopping; try again when it is back")
         if self.is_full:
-            text = f"the disk of {self.store.directory} is full: nothing can be taken until there is space"
+            text = (
+                f"the disk of {self.store.directory} is full: nothing can be taken until there "
+                "is space"
+            )
             raise Refusal("storage-full", text)
         if len(self._group.replies) >= MOST_WAITING:
             raise Refusal("busy", "too many commands wait for the disk; try again in a second")
@@ -288,7 +315,8 @@ class Service:
         self._work.set()
 
     def report(self, report: Report) -> None:
-        """Apply a report of the executor; a report that cannot be applied now is asked for again after the recovery."""
+        """Apply a report of the executor; a report that cannot be applied now is asked for again
+        after the recovery."""
         if self.containment.is_spoiled:
             return
         if isinstance(report, Ended) and self.containment.has_failed(report.key):
@@ -327,7 +355,8 @@ class Service:
         self._work.set()
 
     async def run(self) -> None:
-        """Commit, answer, carry out effects and move time on until ``stop`` is called; then commit what is left.
+        """Commit, answer, carry out effects and move time on until ``stop`` is called; then commit
+        what is left.
 
         Raises:
             StorageError: it is not known what was written; no command of the commit was answered.
@@ -355,9 +384,11 @@ class Service:
 
     @asynccontextmanager
     async def quiet(self, *, is_past_snapshot: bool = False) -> AsyncIterator[None]:
-        """Hold a moment in which all commands are committed to their last step and no commit is under way.
+        """Hold a moment in which all commands are committed to their last step and no commit is
+        under way.
 
-        ``is_past_snapshot``: wait until the journal is beyond the snapshot, so that the next snapshot gets a file of its own.
+        ``is_past_snapshot``: wait until the journal is beyond the snapshot, so that the next
+        snapshot gets a file of its own.
         """
         async with self.commit_lock:
             await to_its_end(self._settle(is_past_snapshot=is_past_snapshot))
@@ -373,10 +404,13 @@ class Service:
             self.works.step()
             await asyncio.sleep(0)
         if self.core.works:
-            raise StorageFull(f"the disk of {self.store.directory} is full: a command under way cannot go on")
+            raise StorageFull(
+                f"the disk of {self.store.directory} is full: a command under way cannot go on"
+            )
 
     async def committed(self) -> None:
-        """Wait until everything received by now is committed; commands of several steps need not be finished."""
+        """Wait until everything received by now is committed; commands of several steps need not be
+        finished."""
         async with self.commit_lock:
             if not self._group.is_empty:
                 await to_its_end(self._commit_group())
@@ -408,7 +442,8 @@ class Service:
             self.what_if.begin_again(asked if asked != before else self.what_if.policies)
 
     async def _commit_group(self) -> None:
-        if self.failure is not None:  # the state cannot be trusted: nothing is written or answered any more
+        # The state cannot be trusted: nothing is written or answered any more.
+        if self.failure is not None:
             if isinstance(self.failure, DecisionError):
                 raise self.failure
             raise StorageError(str(self.failure)) from self.failure
@@ -445,7 +480,9 @@ class Service:
             except StorageFull:
                 await self._out_of_space(group)
                 return None
-            except StorageError as error:  # the daemon stops, even if a question waits for this commit
+            except (
+                StorageError
+            ) as error:  # the daemon stops, even if a question waits for this commit
                 self.fail(error)
                 raise
             self.commits += 1
@@ -465,12 +502,15 @@ class Service:
             self.command(Hold(jobs=recovered.touched, kinds="s", comment=why))
 
     async def _out_of_space(self, group: CommitGroup) -> None:
-        """Refuse the askers of a group that was not written, go back to the state on disk, and wait for space."""
+        """Refuse the askers of a group that was not written, go back to the state on disk, and wait
+        for space."""
         was_full, self.is_full = self.is_full, True
         if not was_full:
             log.error("the disk of %s is full: submissions are refused", self.store.directory)
         self.store.free_reserve()
-        refusal = Refusal("storage-full", f"the disk of {self.store.directory} is full; nothing has changed")
+        refusal = Refusal(
+            "storage-full", f"the disk of {self.store.directory} is full; nothing has changed"
+        )
         for client, number, _ in (*group.replies, *self._group.replies):
             client.settled()
             client.fail(number, refusal)
@@ -502,12 +542,25 @@ class Service:
         self._work.set()
 
     def fail(self, error: BaseException) -> None:
-        """Stop after an unexpected error without an answer to any client; the next start recovers."""
+        """Stop after an unexpected error without an answer to any client; the next start
+        recovers."""
         is_known = isinstance(error, QbatchError)
-        log.critical("the server stops: %s: %s", type(error).__name__, error, exc_info=None if is_known else error)
+        log.critical(
+            "the server stops: %s: %s",
+            type(error).__name__,
+            error,
+            exc_info=None if is_known else error,
+        )
         if self.failure is None:
-            self.failure = error if is_known else Stopped(f"the server had to stop: {type(error).__name__}: {error}")
+            self.failure = (
+                error
+                if is_known
+                else Stopped(f"the server had to stop: {type(error).__name__}: {error}")
+            )
             if isinstance(error, DecisionError):
-                again = "no job is lost: start again under another policy, for example qbatch up --policy easy"
+                again = (
+                    "no job is lost: start again under another policy, for example qbatch up "
+                    "--policy easy"
+                )
                 self.failure = DecisionError(f"{error}; {again}")
         self._work.set()

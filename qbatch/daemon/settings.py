@@ -1,6 +1,8 @@
-"""The configuration as frozen values: each key is declared at the field that it sets, with its reader and its meaning.
+"""The configuration as frozen values: each key is declared at the field that it sets, with its
+reader and its meaning.
 
-:mod:`qbatch.daemon.config`, ``qbatch config show --origin`` and ``qbatch config keys`` use these declarations.
+:mod:`qbatch.daemon.config`, ``qbatch config show --origin`` and ``qbatch config keys`` use these
+declarations.
 """
 
 from __future__ import annotations
@@ -34,9 +36,10 @@ TOP, POOL, QUEUE = "", "pool", "queue"
 class Key(NamedTuple):
     """A key of the configuration file.
 
-    ``read`` returns the value for a TOML value (None: as if the key were absent), or raises ValueError or a QbatchError.
-    ``default``: in words, if the default of the field does not show it.  ``name``: if it differs from that of the field.
-    ``table``, ``field``: the table of the key, and the field that it sets.
+    ``read`` returns the value for a TOML value (None: as if the key were absent), or raises
+    ValueError or a QbatchError. ``default``: in words, if the default of the field does not show
+    it.  ``name``: if it differs from that of the field. ``table``, ``field``: the table of the key,
+    and the field that it sets.
     """
 
     read: Callable[[Any], Any]
@@ -58,7 +61,9 @@ def _text(value: Any) -> str:
 
 def _name(value: Any) -> str:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,14}", text := _text(value)):
-        raise ValueError(f"{value!r} is not a name: write a letter, then up to 14 letters, digits, - or _")
+        raise ValueError(
+            f"{value!r} is not a name: write a letter, then up to 14 letters, digits, - or _"
+        )
     return text
 
 
@@ -112,12 +117,17 @@ def check_host_names(names: Iterable[str]) -> None:
     """
     for each in names:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", each):
-            raise InputError(f"{each!r} is not a name of a host: write letters, digits, - and _ (PBS clients cut at a dot)")
+            raise InputError(
+                f"{each!r} is not a name of a host: write letters, digits, - and _ (PBS clients "
+                "cut at a dot)"
+            )
 
 
 def _machine(value: Any) -> Any:
     if not isinstance(value, str | dict):
-        raise ValueError(f'{value!r} is neither the name of a machine file, such as "origin2000", nor its tables')
+        raise ValueError(
+            f'{value!r} is neither the name of a machine file, such as "origin2000", nor its tables'
+        )
     return value
 
 
@@ -130,14 +140,19 @@ def _own_policies(value: Any) -> tuple[str, ...]:
     names = _texts(value)
     for each in names:
         if own_class(each) != each:
-            raise ValueError(f'{each!r} is not a class of a module, such as "mine:Smallest" (no parameters: all are allowed)')
+            raise ValueError(
+                f'{each!r} is not a class of a module, such as "mine:Smallest" (no parameters: all '
+                "are allowed)"
+            )
     return names
 
 
 def _shadow_policies(value: Any) -> tuple[str, ...]:
     names = _texts(value)
     if len(names) > MOST_SHADOWS:
-        raise ValueError(f"{len(names)} policies; at most {MOST_SHADOWS} what-if policies are allowed")
+        raise ValueError(
+            f"{len(names)} policies; at most {MOST_SHADOWS} what-if policies are allowed"
+        )
     for each in names:
         load_tried(each)
         shadow_policy(each)
@@ -148,22 +163,27 @@ def shadow_policy(text: str) -> Policy:
     """Return the what-if policy that a text names.
 
     Raises:
-        UsageError: there is no such policy, or it resizes running jobs: the run time of a real job is not known, so neither
-            is the work that it would have left after a change.
+        UsageError: there is no such policy, or it resizes running jobs: the run time of a real job
+            is not known, so neither is the work that it would have left after a change.
     """
     policy = load_policy(text)
     if getattr(policy, "is_malleable", False):
         raise UsageError(
-            f"policy {text!r} resizes running jobs and cannot be a what-if policy; let it decide (qbatch policy set), or "
+            f"policy {text!r} resizes running jobs and cannot be a what-if policy; let it decide "
+            "(qbatch policy set), or "
             f"replay the history: qbatch replay --policy {text}"
         )
     return policy
 
 
 def _address(value: Any) -> str:
-    found = re.fullmatch(r"[a-z]+://[^\s/]+:([0-9]{1,5})", value) if isinstance(value, str) else None
+    found = (
+        re.fullmatch(r"[a-z]+://[^\s/]+:([0-9]{1,5})", value) if isinstance(value, str) else None
+    )
     if found is None or not 0 < int(found[1]) < 65536:
-        raise ValueError(f'{value!r} is not an address of a Dask scheduler, such as "tcp://head:8786"')
+        raise ValueError(
+            f'{value!r} is not an address of a Dask scheduler, such as "tcp://head:8786"'
+        )
     return str(value)
 
 
@@ -172,11 +192,14 @@ def _runtime(value: Any) -> str:
     return text
 
 
-_FORM = re.compile(r"\s*(walltime|fixed|uniform|exponential)\s*(?:\(\s*([\d.]+)\s*(?:,\s*([\d.]+)\s*)?\))?\s*")
+_FORM = re.compile(
+    r"\s*(walltime|fixed|uniform|exponential)\s*(?:\(\s*([\d.]+)\s*(?:,\s*([\d.]+)\s*)?\))?\s*"
+)
 
 
 def parse_runtime(text: str) -> tuple[str, int, int]:
-    """Return the kind and the parameters in microseconds of a run time such as ``walltime`` or ``uniform(10,20)``.
+    """Return the kind and the parameters in microseconds of a run time such as ``walltime`` or
+    ``uniform(10,20)``.
 
     Raises:
         ValueError: for anything else.
@@ -185,7 +208,10 @@ def parse_runtime(text: str) -> tuple[str, int, int]:
     wanted = {"walltime": 0, "fixed": 1, "exponential": 1, "uniform": 2}
     given = 0 if found is None else sum(part is not None for part in found.groups()[1:])
     if found is None or given != wanted[found[1]]:
-        raise ValueError(f"{text!r} is not a run time; write walltime, fixed(60), uniform(10,20) or exponential(30)")
+        raise ValueError(
+            f"{text!r} is not a run time; write walltime, fixed(60), uniform(10,20) or "
+            "exponential(30)"
+        )
     low = round(float(found[2] or 0) * MICROSECONDS)
     high = round(float(found[3] or 0) * MICROSECONDS)
     if found[1] == "uniform" and high < low:
@@ -221,12 +247,17 @@ Texts = tuple[str, ...]
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
     """Hosts that are scheduled together, with a policy of their own; times in microseconds.
 
-    ``machine``: the hosts and classes of jobs of a machine file, which also sets ``single_host`` and ``spans``.
+    ``machine``: the hosts and classes of jobs of a machine file, which also sets ``single_host``
+    and ``spans``.
     """
 
     name: Annotated[str, Key(_name, "the pool's name", '"main"')]
     machine: Annotated[
-        Machine | None, Key(_machine, 'hosts and classes of a machine file ("origin2000", "hosts.toml"), or its tables')
+        Machine | None,
+        Key(
+            _machine,
+            'hosts and classes of a machine file ("origin2000", "hosts.toml"), or its tables',
+        ),
     ] = None
     hosts: Annotated[
         tuple[Host, ...],
@@ -235,19 +266,48 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
         Key(parse_memory, 'memory of each host, "64GB"; 0: not counted', "0", name="memory"),
     ]
     policy: Annotated[str, Key(_policy, "the policy of this pool", "as at the top")] = "easy"
-    single_host: Annotated[bool, Key(_flag, "a job runs inside one host, all its chunks together")] = False
-    spans: Annotated[bool, Key(_flag, "only the total of processors counts: a chunk may be split, as in a workload log")] = False
-    runtime: Annotated[str, Key(_runtime, "default run time: walltime, fixed(60), uniform(1,9), exponential(30)")] = "walltime"
+    single_host: Annotated[
+        bool, Key(_flag, "a job runs inside one host, all its chunks together")
+    ] = False
+    spans: Annotated[
+        bool,
+        Key(
+            _flag, "only the total of processors counts: a chunk may be split, as in a workload log"
+        ),
+    ] = False
+    runtime: Annotated[
+        str, Key(_runtime, "default run time: walltime, fixed(60), uniform(1,9), exponential(30)")
+    ] = "walltime"
     enforce: Annotated[
-        Texts, Key(_some_of(CODES), f"what ends a job that uses more than it asked for: {', '.join(CODES)}")
+        Texts,
+        Key(
+            _some_of(CODES), f"what ends a job that uses more than it asked for: {', '.join(CODES)}"
+        ),
     ] = ENFORCED
     executor: Annotated[
-        str, Key(_one_of("process", "dask"), "dask: each host is the Dask worker of its name, scripts run there", "as at the top")
+        str,
+        Key(
+            _one_of("process", "dask"),
+            "dask: each host is the Dask worker of its name, scripts run there",
+            "as at the top",
+        ),
     ] = ""
-    address: Annotated[str, Key(_address, 'the Dask scheduler, "tcp://head:8786" (with executor dask)', "none")] = ""
-    directory: Annotated[str, Key(_text, 'where Dask workers keep jobs that run ("": their ~/.local/state/qbatch/workers)')] = ""
+    address: Annotated[
+        str, Key(_address, 'the Dask scheduler, "tcp://head:8786" (with executor dask)', "none")
+    ] = ""
+    directory: Annotated[
+        str,
+        Key(
+            _text, 'where Dask workers keep jobs that run ("": their ~/.local/state/qbatch/workers)'
+        ),
+    ] = ""
     timeout: Annotated[
-        int, Key(duration, "seconds that a Dask scheduler or worker may be silent until hosts are down", '"30"')
+        int,
+        Key(
+            duration,
+            "seconds that a Dask scheduler or worker may be silent until hosts are down",
+            '"30"',
+        ),
     ] = 30 * MICROSECONDS
 
 
@@ -255,9 +315,14 @@ def pool_on(machine: Machine, name: str, policy: str, runtime: str = "walltime")
     """Return the pool of all hosts of a machine file, scheduled as in a replay on that machine."""
     is_single = machine.single_host or len(machine.hosts) == 1
     return Pool(
-        name=name, hosts=machine.hosts, policy=policy, single_host=is_single, spans=not is_single, runtime=runtime,
+        name=name,
+        hosts=machine.hosts,
+        policy=policy,
+        single_host=is_single,
+        spans=not is_single,
+        runtime=runtime,
         machine=machine,
-    )  # fmt: skip
+    )
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
@@ -267,13 +332,22 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     pool: Annotated[str, Key(_text, "the pool in which its jobs run", "the first pool")] = ""
     enabled: Annotated[bool, Key(_flag, "whether it accepts jobs at the start")] = True
     started: Annotated[bool, Key(_flag, "whether its jobs may run at the start")] = True
-    priority: Annotated[int, Key(_integer, "shown by qstat -Qf; most policies order jobs by arrival")] = 0
-    destinations: Annotated[Texts, Key(_texts, "makes it a routing queue: the first of these that accepts a job gets it")] = ()
+    priority: Annotated[
+        int, Key(_integer, "shown by qstat -Qf; most policies order jobs by arrival")
+    ] = 0
+    destinations: Annotated[
+        Texts,
+        Key(_texts, "makes it a routing queue: the first of these that accepts a job gets it"),
+    ] = ()
     users: Annotated[Texts, Key(_texts, "only these users may submit ([]: all)")] = ()
     groups: Annotated[Texts, Key(_texts, "only users of these groups may submit ([]: all)")] = ()
-    max_queued: Annotated[int | None, Key(_count, "jobs in the queue, running ones included")] = None
+    max_queued: Annotated[int | None, Key(_count, "jobs in the queue, running ones included")] = (
+        None
+    )
     max_queued_per_user: Annotated[int | None, Key(_count, "jobs of one user in the queue")] = None
-    max_running: Annotated[int | None, Key(_count, "jobs that the policy may have running or next at the same time")] = None
+    max_running: Annotated[
+        int | None, Key(_count, "jobs that the policy may have running or next at the same time")
+    ] = None
     max_running_per_user: Annotated[int | None, Key(_count, "the same for each user")] = None
     max_procs: Annotated[int | None, Key(_count, "processors of one job")] = None
     min_procs: Annotated[int | None, Key(_count, "processors that a job must ask for")] = None
@@ -281,62 +355,136 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     max_walltime: Annotated[int | None, Key(duration, "walltime of one job")] = None
     min_walltime: Annotated[int | None, Key(duration, "walltime that a job must ask for")] = None
     default_walltime: Annotated[
-        int, Key(duration, "walltime of a job that gives none; max_walltime, if that is shorter", '"1:00:00"')
+        int,
+        Key(
+            duration,
+            "walltime of a job that gives none; max_walltime, if that is shorter",
+            '"1:00:00"',
+        ),
     ] = 3600 * MICROSECONDS
-    default_memory: Annotated[int, Key(parse_memory, "memory of each chunk of a job that gives none")] = 0
+    default_memory: Annotated[
+        int, Key(parse_memory, "memory of each chunk of a job that gives none")
+    ] = 0
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings of the server; times in microseconds.  ``history_kept``: None is for ever."""
 
     name: Annotated[
-        str, Key(_name, "the server's name, the part of a job identifier after the dot (no dots in it)", name="server")
+        str,
+        Key(
+            _name,
+            "the server's name, the part of a job identifier after the dot (no dots in it)",
+            name="server",
+        ),
     ] = "qbatch"
     executor: Annotated[
-        str, Key(_one_of("process", "emulated"), "process: scripts run for real; emulated: jobs are timers on emulated hosts")
+        str,
+        Key(
+            _one_of("process", "emulated"),
+            "process: scripts run for real; emulated: jobs are timers on emulated hosts",
+        ),
     ] = "process"
     pools: Annotated[
-        tuple[Pool, ...], Key(_policy, "the policy of pools that name none (see: qbatch policies)", '"easy"', name="policy")
+        tuple[Pool, ...],
+        Key(
+            _policy,
+            "the policy of pools that name none (see: qbatch policies)",
+            '"easy"',
+            name="policy",
+        ),
     ] = ()
     queues: tuple[Queue, ...] = ()
-    default_queue: Annotated[str, Key(_text, "the queue of a job that names none; the only queue needs no naming")] = "batch"
+    default_queue: Annotated[
+        str, Key(_text, "the queue of a job that names none; the only queue needs no naming")
+    ] = "batch"
     operators: Annotated[Texts, Key(_texts, "users who may act on all jobs, queues and hosts")] = ()
     managers: Annotated[
-        Texts, Key(_texts, "users who may also stop, reload and back up; root and the daemon's own user always may")
+        Texts,
+        Key(
+            _texts,
+            (
+                "users who may also stop, reload and back up; root and the daemon's own user "
+                "always "
+                "may"
+            ),
+        ),
     ] = ()
-    kill_delay: Annotated[int, Key(duration, "seconds from TERM to KILL", '"10"')] = 10 * MICROSECONDS
-    is_history_shown: Annotated[bool, Key(_flag, "whether qstat -x shows finished jobs", name="history")] = True
+    kill_delay: Annotated[int, Key(duration, "seconds from TERM to KILL", '"10"')] = (
+        10 * MICROSECONDS
+    )
+    is_history_shown: Annotated[
+        bool, Key(_flag, "whether qstat -x shows finished jobs", name="history")
+    ] = True
     history_kept: Annotated[
-        int | None, Key(duration, 'how long qstat -x shows a finished job ("": for ever, as qbatch history does)', '""')
+        int | None,
+        Key(
+            duration,
+            'how long qstat -x shows a finished job ("": for ever, as qbatch history does)',
+            '""',
+        ),
     ] = None
     max_jobs: Annotated[int, Key(_count, "live jobs that the server accepts")] = 10_000_000
     max_jobs_per_user: Annotated[int | None, Key(_count, "live jobs of one user")] = None
     max_array: Annotated[int, Key(_count, "jobs in one array")] = 1_000_000
-    mail_command: Annotated[Texts, Key(_texts, "a program; gets the users as further arguments and the mail on stdin")] = ()
+    mail_command: Annotated[
+        Texts, Key(_texts, "a program; gets the users as further arguments and the mail on stdin")
+    ] = ()
     dialect: Annotated[
-        str, Key(_one_of("openpbs", "torque"), "openpbs or torque: the PBS dialect inside jobs (elsewhere: QBATCH_DIALECT)")
+        str,
+        Key(
+            _one_of("openpbs", "torque"),
+            "openpbs or torque: the PBS dialect inside jobs (elsewhere: QBATCH_DIALECT)",
+        ),
     ] = "openpbs"
     seed: Annotated[int, Key(_count, "seed of the draws of emulated run times")] = 1
     shadows: Annotated[
-        Texts, Key(_shadow_policies, "up to four what-if policies, in addition to the real ones (see: qbatch shadow)")
+        Texts,
+        Key(
+            _shadow_policies,
+            "up to four what-if policies, in addition to the real ones (see: qbatch shadow)",
+        ),
     ] = ()
     policies: Annotated[
         Texts,
-        Key(_own_policies, 'your own policies ("module:Class") that clients may set, in addition to those of qbatch policies'),
+        Key(
+            _own_policies,
+            (
+                'your own policies ("module:Class") that clients may set, in addition to those of '
+                "qbatch policies"
+            ),
+        ),
     ] = ()
     custom_resources: Annotated[
-        Texts, Key(_texts, "resources that jobs may name in addition to those of PBS; shown, never counted")
+        Texts,
+        Key(
+            _texts, "resources that jobs may name in addition to those of PBS; shown, never counted"
+        ),
     ] = ()
     lenient: Annotated[
-        Texts, Key(_some_of(LENIENCIES), f"what is not refused although OpenPBS does: {', '.join(LENIENCIES)}")
+        Texts,
+        Key(
+            _some_of(LENIENCIES),
+            f"what is not refused although OpenPBS does: {', '.join(LENIENCIES)}",
+        ),
     ] = ()
     forecast_run_times: Annotated[
         str,
-        Key(_one_of("estimates", "predictions"),
-            "how forecasts end jobs: by estimates (walltimes), or by predictions from the last two jobs of each user"),
-    ] = "estimates"  # fmt: skip
+        Key(
+            _one_of("estimates", "predictions"),
+            (
+                "how forecasts end jobs: by estimates (walltimes), or by predictions from the last "
+                "two "
+                "jobs of each user"
+            ),
+        ),
+    ] = "estimates"
     login_shell: Annotated[
-        bool, Key(_flag, "whether a job's shell is a login shell and reads the profile files, as in OpenPBS")
+        bool,
+        Key(
+            _flag,
+            "whether a job's shell is a login shell and reads the profile files, as in OpenPBS",
+        ),
     ] = True
 
     def pool_of(self, queue: Queue) -> Pool:
@@ -351,7 +499,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 def _keys_of(table: str, kind: type[msgspec.Struct]) -> Iterator[Key]:
     hints = get_type_hints(kind, include_extras=True)
     for field in structs.fields(kind):
-        usual = "required" if field.default is msgspec.NODEFAULT else "none" if field.default is None else written(field.default)
+        usual = (
+            "required"
+            if field.default is msgspec.NODEFAULT
+            else "none"
+            if field.default is None
+            else written(field.default)
+        )
         for key in getattr(hints[field.name], "__metadata__", ()):
             name, default = key.name or field.name, key.default or usual
             yield key._replace(table=table, field=field.name, name=name, default=default)

@@ -34,10 +34,12 @@ class Snapshots:
         self._last_size = 0
 
     async def now(self, *, is_needed: bool = False) -> None:
-        """Write the state when everything before it is committed; a full disk is an error in the log.
+        """Write the state when everything before it is committed; a full disk is an error in the
+        log.
 
         Raises:
-            StorageError: it cannot be written, and the disk is not full, or the snapshot ``is_needed``.
+            StorageError: it cannot be written, and the disk is not full, or the snapshot
+                ``is_needed``.
         """
         try:
             async with self.service.quiet(is_past_snapshot=True):
@@ -50,7 +52,9 @@ class Snapshots:
         except (OSError, StorageFull) as error:
             if is_needed:
                 raise StorageError(f"snapshot: {self.service.store.directory}: {error}") from error
-            log.error("snapshot: %s: %s; the journal keeps growing", self.service.store.directory, error)
+            log.error(
+                "snapshot: %s: %s; the journal keeps growing", self.service.store.directory, error
+            )
 
     async def keep(self) -> None:
         """Make a snapshot whenever the journal has grown enough."""

@@ -1,9 +1,12 @@
-"""Sources of jobs that arrive by themselves: a workload log, at its instants on the server's clock, or the closed network.
+"""Sources of jobs that arrive by themselves: a workload log, at its instants on the server's clock,
+or the closed network.
 
-The log is read as in a replay (:class:`~qbatch.simulation.sources.LogSource`), but each job is submitted as by a client.  In
-the network each visit of a job is an array of tasks that the policy routes; the job comes back by itself.  Draws and I/O
-station are those of the replay's source (:mod:`qbatch.simulation.network`).  The core keeps the places of its jobs
-(:class:`~qbatch.daemon.core.state.SourceState`), so that a server that was killed continues where it was.
+The log is read as in a replay (:class:`~qbatch.simulation.sources.LogSource`), but each job is
+submitted as by a client.  In the network each visit of a job is an array of tasks that the policy
+routes; the job comes back by itself.  Draws and I/O station are those of the replay's source
+(:mod:`qbatch.simulation.network`).  The core keeps the places of its jobs
+(:class:`~qbatch.daemon.core.state.SourceState`), so that a server that was killed continues where
+it was.
 """
 
 from __future__ import annotations
@@ -39,16 +42,20 @@ class TraceSource:
     """The jobs of a log.
 
     Args:
-        workload: prepared as for a replay: jobs in order of sequence.  A job enters the server's queue of the name that its
-            queue has in ``queue_names``, else the default queue.
+        workload: prepared as for a replay: jobs in order of sequence.  A job enters the server's
+            queue of the name that its queue has in ``queue_names``, else the default queue.
         offset: microseconds from the log's clock to the server's.
     """
 
     def __init__(self, workload: Workload, offset: int) -> None:
         self.size: int | None = len(workload)
         self.offset = offset
-        self.identity = f"{workload.sha256 or workload.name} {len(workload)} {int(workload.number.max(initial=0))}"
-        """Identity of the log: its hash or name, its number of jobs, their largest number (:func:`fed_log` reads it)."""
+        self.identity = (
+            f"{workload.sha256 or workload.name} {len(workload)} "
+            f"{int(workload.number.max(initial=0))}"
+        )
+        """Identity of the log: its hash or name, its number of jobs, their largest number
+        (:func:`fed_log` reads it)."""
         self._workload = workload
         self._log = LogSource(workload, offset)
 
@@ -60,7 +67,8 @@ class TraceSource:
         """
         if core.log_arrived and core.log_id != self.identity:
             raise InputError(
-                f"another log has arrived in this store ({core.log_arrived} jobs of it); give this one a store of its own with "
+                f"another log has arrived in this store ({core.log_arrived} jobs of it); give this "
+                "one a store of its own with "
                 "--state DIR"
             )
         if core.log_arrived and core.log_offset != self.offset:
@@ -94,7 +102,9 @@ def fed_log(core: Core) -> FedLogRecord | None:
     jobs, _, last = numbers.partition(" ")
     if not core.log_arrived or not jobs.isdecimal():
         return None
-    return FedLogRecord(sha256=digest, jobs=int(jobs), last_number=int(last), offset=core.log_offset)
+    return FedLogRecord(
+        sha256=digest, jobs=int(jobs), last_number=int(last), offset=core.log_offset
+    )
 
 
 def _submission(arrival: Arrival, queue: str) -> tuple[Actor, Submit]:
@@ -104,9 +114,15 @@ def _submission(arrival: Arrival, queue: str) -> tuple[Actor, Submit]:
     if job.deadline is not None:
         resources[RESOURCE] = f"+{_seconds(max(job.deadline - job.submit, 0))}"
     spec = Spec(
-        name=f"job{job.number}", queue=queue, argv=("true",), resources=resources, runtime=run,
-        used_memory=used if used >= 0 else None, host="trace", extra={LOG_NUMBER: str(job.number)},
-    )  # fmt: skip
+        name=f"job{job.number}",
+        queue=queue,
+        argv=("true",),
+        resources=resources,
+        runtime=run,
+        used_memory=used if used >= 0 else None,
+        host="trace",
+        extra={LOG_NUMBER: str(job.number)},
+    )
     user = f"user{job.user}" if job.user >= 0 else "trace"
     group = f"group{job.group}" if job.group >= 0 else "trace"
     return Actor(-2 - max(job.user, 0), user, group, "user"), Submit(spec=spec)
@@ -120,8 +136,8 @@ def _seconds(microseconds: int) -> str:
 class ClosedNetworkSource:
     """The jobs of a closed network, which come back for as long as the server runs.
 
-    ``offset``: the instant in microseconds at which all jobs arrive for the first time.  Estimates are exact (E = 0): a live job
-    is ended at its walltime.
+    ``offset``: the instant in microseconds at which all jobs arrive for the first time.  Estimates
+    are exact (E = 0): a live job is ended at its walltime.
     """
 
     size: int | None = None
@@ -142,7 +158,8 @@ class ClosedNetworkSource:
         """
         if core.log_arrived and core.log_id != self.identity:
             raise InputError(
-                f"other jobs have arrived in this store ({core.log_arrived} of {core.log_id}); give this source one of its own "
+                f"other jobs have arrived in this store ({core.log_arrived} of {core.log_id}); "
+                "give this source one of its own "
                 "with --state DIR"
             )
         if core.log_arrived:
@@ -176,7 +193,8 @@ class ClosedNetworkSource:
         return entries
 
     def _returns(self, core: Core) -> Iterator[tuple[int, int]]:
-        """Yield the instant and the number of each job that comes back, in order: one service after another."""
+        """Yield the instant and the number of each job that comes back, in order: one service after
+        another."""
         state = core.source
         io_end = state.io_end
         for at, owner in sorted(state.ended):
@@ -199,4 +217,5 @@ class ClosedNetworkSource:
 
 
 JobSource: TypeAlias = TraceSource | ClosedNetworkSource
-"""A source of jobs that arrive by themselves; ``size``: how many there are, None if they arrive for ever."""
+"""A source of jobs that arrive by themselves; ``size``: how many there are, None if they arrive for
+ever."""

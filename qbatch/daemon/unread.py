@@ -1,10 +1,11 @@
 """Limits of the memory for answers that clients have not read yet, for each user and for all.
 
-The server does not read from a connection with more than :data:`MOST_OF_CONNECTION` unread bytes, so a connection holds these
-and one answer at most.  Many connections hold as much each, so there is a limit for all connections of a user.  Beyond it,
-questions with possibly long answers wait until something is read, or until the connections that read nothing are closed.  Short
-questions wait only on connections that have not read their last answers.  Beyond the limit of all users the same applies to
-each user with more than a little unread.
+The server does not read from a connection with more than :data:`MOST_OF_CONNECTION` unread bytes,
+so a connection holds these and one answer at most.  Many connections hold as much each, so there is
+a limit for all connections of a user.  Beyond it, questions with possibly long answers wait until
+something is read, or until the connections that read nothing are closed.  Short questions wait only
+on connections that have not read their last answers.  Beyond the limit of all users the same
+applies to each user with more than a little unread.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class Unread:
         self._timer: asyncio.TimerHandle | None = None
 
     def turn_of(self, uid: int) -> asyncio.Lock:
-        """Return the lock of a user, held while a page is read from the store or a script is checked: one at a time."""
+        """Return the lock of a user, held while a page is read from the store or a script is
+        checked: one at a time."""
         return self._turns.setdefault(uid, asyncio.Lock())
 
     def note(self, reader: ConnectedClient) -> None:
@@ -77,7 +79,8 @@ class Unread:
             loop.call_later(1.0, loop.run_in_executor, None, give_memory_back)
 
     def must_wait(self, reader: ConnectedClient, *, is_long: bool) -> bool:
-        """Return whether an answer (``is_long``: a long one) must wait; the client's ``may_go_on`` is then called later."""
+        """Return whether an answer (``is_long``: a long one) must wait; the client's ``may_go_on``
+        is then called later."""
         if not self._is_over(reader.uid) or not (is_long or reader.unread > LITTLE_OF_CONNECTION):
             return False
         if self._timer is None:  # the noted bytes may have been read since
@@ -105,7 +108,11 @@ class Unread:
         for reader in [each for each in self._waiting if not self._is_over(each.uid)]:
             del self._waiting[reader]
             reader.may_go_on()
-        self._timer = asyncio.get_running_loop().call_later(PAUSE, self._look_again) if self._waiting else None
+        self._timer = (
+            asyncio.get_running_loop().call_later(PAUSE, self._look_again)
+            if self._waiting
+            else None
+        )
 
 
 def give_memory_back() -> None:

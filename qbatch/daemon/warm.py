@@ -1,9 +1,10 @@
 """Compile the kernels of a live engine ahead: ``python -m qbatch.daemon.warm POLICY...``.
 
-A child process of a daemon runs it while the daemon serves with plain Python.  It drives an engine through all events under
-each policy on each kind of machine, because what is compiled depends on the arrays that the engine passes.  A stamp next to
-the cache marks a policy as compiled; it is removed with the cache when a kernel changes.  ``Warming`` is the daemon's side:
-the plain form of the kernels serves until the daemon is busy.
+A child process of a daemon runs it while the daemon serves with plain Python.  It drives an engine
+through all events under each policy on each kind of machine, because what is compiled depends on
+the arrays that the engine passes.  A stamp next to the cache marks a policy as compiled; it is
+removed with the cache when a kernel changes.  ``Warming`` is the daemon's side: the plain form of
+the kernels serves until the daemon is busy.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from qbatch.policies.registry import load_policy
 log = logging.getLogger("qbatch")
 
 BIG = 5000
-"""Waiting jobs from which a pass in plain Python takes too long: the kernels are loaded before the first pass."""
+"""Waiting jobs from which a pass in plain Python takes too long: the kernels are loaded before the
+first pass."""
 
 QUIET = 0.3
 """Seconds without a commit after which loading the kernels disturbs no client."""
@@ -39,7 +41,8 @@ PATIENCE = 5.0
 
 
 class Warming:
-    """Compiles the kernels of some policies in a child process, and loads them in a quiet moment."""
+    """Compiles the kernels of some policies in a child process, and loads them in a quiet
+    moment."""
 
     def __init__(self, policies: list[str]) -> None:
         self.policies = list(dict.fromkeys(policies))
@@ -51,7 +54,8 @@ class Warming:
         return self._is_over
 
     def before_the_first_pass(self, waiting: int) -> None:
-        """Load the kernels in the cache at once if many jobs wait or many passes must be made again."""
+        """Load the kernels in the cache at once if many jobs wait or many passes must be made
+        again."""
         if not self._is_over and waiting >= BIG and self._is_cached():
             self._load()
 
@@ -67,9 +71,11 @@ class Warming:
         warm(self.policies)
         self._is_over = True
 
-    async def run(self, is_busy: asyncio.Event, commits: Callable[[], int], waiting: Callable[[], int]) -> None:
-        """Wait until the daemon is busy, compile missing kernels in a child process, and load them when no client waits for an
-        answer or the queue has become long."""
+    async def run(
+        self, is_busy: asyncio.Event, commits: Callable[[], int], waiting: Callable[[], int]
+    ) -> None:
+        """Wait until the daemon is busy, compile missing kernels in a child process, and load them
+        when no client waits for an answer or the queue has become long."""
         if self._is_over:
             return
         await is_busy.wait()
@@ -85,18 +91,28 @@ class Warming:
         log.info("compiled kernels serve")
 
     async def _compile(self) -> bool:
-        log.info("kernels for %s are being compiled; their plain form serves until then", ", ".join(self.policies))
+        log.info(
+            "kernels for %s are being compiled; their plain form serves until then",
+            ", ".join(self.policies),
+        )
         child = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "qbatch.daemon.warm", *self.policies, stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "qbatch.daemon.warm",
+            *self.policies,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
         try:
             _, errors = await child.communicate()
         except asyncio.CancelledError:
             child.kill()
             raise
         if child.returncode != 0:
-            why = (errors.decode("utf-8", "replace").strip().splitlines() or [str(child.returncode)])[-1]
+            why = (
+                errors.decode("utf-8", "replace").strip().splitlines() or [str(child.returncode)]
+            )[-1]
             log.warning("kernels cannot be compiled (%s); their plain form serves on", why)
         return child.returncode == 0
 
@@ -138,14 +154,22 @@ def warm(policies: Iterable[str]) -> None:
 
 def _stamp(policy: str) -> Path | None:
     folder = jit.cache_folder()
-    return None if folder is None else folder / f"warm-{hashlib.sha256(policy.encode()).hexdigest()[:16]}"
+    return (
+        None
+        if folder is None
+        else folder / f"warm-{hashlib.sha256(policy.encode()).hexdigest()[:16]}"
+    )
 
 
 def _live(name: str, machine: Machine) -> None:
-    """Make each kind of event happen: arrivals, early and late ends, withdrawn jobs, hosts closed and opened."""
+    """Make each kind of event happen: arrivals, early and late ends, withdrawn jobs, hosts closed
+    and opened."""
     engine = Engine(machine, load_policy(name))
-    widths = (2, 4, 2, 1, 1, 2, 1, 2)  # narrower jobs wait behind the second one while processors are free
-    first: list[Event] = [Submitted(_job(number, procs, machine)) for number, procs in enumerate(widths)]
+    # Narrower jobs wait behind the second one while processors are free.
+    widths = (2, 4, 2, 1, 1, 2, 1, 2)
+    first: list[Event] = [
+        Submitted(_job(number, procs, machine)) for number, procs in enumerate(widths)
+    ]
     engine.handle(0, first)
     engine.handle(1, [Submitted(_job(9, 1, machine))])
     for row in engine.view().queue.tolist():
@@ -162,12 +186,19 @@ def _live(name: str, machine: Machine) -> None:
 
 
 def _live_in_slices(name: str, machine: Machine) -> None:
-    """Let enough jobs wait under a time-slicing policy that every class plans and searches, for some slices."""
+    """Let enough jobs wait under a time-slicing policy that every class plans and searches, for
+    some slices."""
     engine = Engine(machine, load_policy(name))
     if engine.phase() is None:
         return
-    lengths = (*((1000 + number) * _SECOND for number in range(14)), *((20_000 + number) * _SECOND for number in range(8)))
-    jobs = [Job(number=number, submit=0, procs=2, estimate=length) for number, length in enumerate(lengths)]
+    lengths = (
+        *((1000 + number) * _SECOND for number in range(14)),
+        *((20_000 + number) * _SECOND for number in range(8)),
+    )
+    jobs = [
+        Job(number=number, submit=0, procs=2, estimate=length)
+        for number, length in enumerate(lengths)
+    ]
     engine.handle(0, [Submitted(job) for job in jobs])
     for turn in range(20):
         timer = engine.next_timer()
@@ -175,14 +206,24 @@ def _live_in_slices(name: str, machine: Machine) -> None:
             return
         first = min(engine.view().running, default=None)
         engine.handle(timer - 1, [Finished(first)] if first is not None else [])
-        engine.handle(timer - 1, [Submitted(Job(number=100 + turn, submit=timer - 1, procs=1, estimate=1000 * _SECOND))])
+        engine.handle(
+            timer - 1,
+            [Submitted(Job(number=100 + turn, submit=timer - 1, procs=1, estimate=1000 * _SECOND))],
+        )
         engine.handle(timer, [])
 
 
 def _job(number: int, procs: int, machine: Machine) -> Job:
     chunks = (ChunkRequest(1, procs, number),) if machine.chunked else ()
     memory = number if machine.counts_memory else 0
-    return Job(number=number, submit=0, procs=procs, estimate=(10 + number) * _SECOND, memory=memory, chunks=chunks)
+    return Job(
+        number=number,
+        submit=0,
+        procs=procs,
+        estimate=(10 + number) * _SECOND,
+        memory=memory,
+        chunks=chunks,
+    )
 
 
 def main(policies: list[str]) -> int:

@@ -1,11 +1,13 @@
-"""What-if policies in a process of their own, forked from the daemon and fed with committed entries.
+"""What-if policies in a process of their own, forked from the daemon and fed with committed
+entries.
 
-The child begins with a copy of the state.  It receives the entries of the journal through a pipe after they are committed
-and answered, and sends a table back now and then.  It runs only on an idle processor, has none of the daemon's files, sockets
-or rights to a job, and ends with the daemon, however that ends.
+The child begins with a copy of the state.  It receives the entries of the journal through a pipe
+after they are committed and answered, and sends a table back now and then.  It runs only on an idle
+processor, has none of the daemon's files, sockets or rights to a job, and ends with the daemon,
+however that ends.
 
-The daemon never waits for the child.  If the child falls behind by more than ``MOST_UNREAD`` bytes, or dies, it is given up and
-the note of the table reports it.
+The daemon never waits for the child.  If the child falls behind by more than ``MOST_UNREAD`` bytes,
+or dies, it is given up and the note of the table reports it.
 """
 
 from __future__ import annotations
@@ -52,10 +54,12 @@ MOST_UNREAD = 1 << 26
 """Bytes that may wait for the child to read."""
 
 OFTEN, SELDOM = 1.0, 10.0
-"""Least seconds between two tables: while jobs arrive, start and end, and while only time passes."""
+"""Least seconds between two tables: while jobs arrive, start and end, and while only time
+passes."""
 
 SHARE = 9.0
-"""Rest after a table, as a multiple of the time that it took: tables use a tenth of a processor at most."""
+"""Rest after a table, as a multiple of the time that it took: tables use a tenth of a processor at
+most."""
 
 BUDGET = 30.0
 """Seconds after which a table that is not ready is given up."""
@@ -69,7 +73,8 @@ _decode_table = msgspec.msgpack.Decoder(records.Shadows).decode
 
 
 class WhatIfProcess:
-    """The daemon's side of the what-if policies; the event stream of the service announces new tables."""
+    """The daemon's side of the what-if policies; the event stream of the service announces new
+    tables."""
 
     def __init__(self, service: Service) -> None:
         self.policies: tuple[str, ...] = ()
@@ -93,7 +98,8 @@ class WhatIfProcess:
         self._service.event_stream.announce(self._service.core, "shadow")
 
     def begin(self, policies: Sequence[str]) -> None:
-        """Follow these policies from the present state on instead of the earlier ones; an empty list ends them.
+        """Follow these policies from the present state on instead of the earlier ones; an empty
+        list ends them.
 
         It must be called in a moment in which nothing is under way (:meth:`Service.quiet`).
 
@@ -115,7 +121,8 @@ class WhatIfProcess:
         self._announce()
 
     def begin_again(self, policies: Sequence[str]) -> None:
-        """Follow these policies from a new state on; if one cannot be used, the note reports it instead of an exception."""
+        """Follow these policies from a new state on; if one cannot be used, the note reports it
+        instead of an exception."""
         if not policies and not self.policies:
             return
         try:
@@ -143,7 +150,8 @@ class WhatIfProcess:
             return
         frontier = self._service.pass_driver.frontier() if self._service.is_at_rest() else -1
         if frontier < 0 and not self._entries:
-            # Passes that changed nothing wait for a commit, which disturbs no client in a quiet moment.
+            # Passes that changed nothing wait for a commit, which disturbs no client in a quiet
+            # moment.
             self._service.commit_soon()
         if self._entries or frontier > self._sent:
             entries, self._entries = self._entries, []
@@ -164,13 +172,18 @@ class WhatIfProcess:
         number = os.waitstatus_to_exitcode(status)
         why = signal.Signals(-number).name if number < 0 else f"status {number}"
         note = self._table.note if number > 0 else ""
-        self._give_up("; ".join(text for text in (f"their process has ended ({why})", note) if text))
+        self._give_up(
+            "; ".join(text for text in (f"their process has ended ({why})", note) if text)
+        )
 
     def _give_up(self, why: str) -> None:
         """End the child; the last table stays, with a note that it is not followed any more."""
         self.end()
         log.warning("what-if policies %s: %s", ", ".join(self.policies), why)
-        note = f"not followed any more: {why}; begin again with: qbatch shadow set {' '.join(self.policies)}"
+        note = (
+            f"not followed any more: {why}; begin again with: qbatch shadow set "
+            f"{' '.join(self.policies)}"
+        )
         self._table = msgspec.structs.replace(self._table, note=note)
         self._announce()
 
@@ -192,7 +205,10 @@ def check(core: Core, policies: Sequence[str]) -> None:
         Refusal: there are too many, or one is named twice, is unknown, or is refused by a pool.
     """
     if len(policies) > MOST_SHADOWS:
-        raise Refusal("bad-value", f"{len(policies)} policies; at most {MOST_SHADOWS} what-if policies are allowed")
+        raise Refusal(
+            "bad-value",
+            f"{len(policies)} policies; at most {MOST_SHADOWS} what-if policies are allowed",
+        )
     was_compiled = serves_compiled()
     serve_uncompiled()  # a check of a moment is not worth compiling for
     names = set()
@@ -215,10 +231,17 @@ def check(core: Core, policies: Sequence[str]) -> None:
 
 
 class _Child(asyncio.Protocol):
-    """The parent's side of the process: entries go in, tables come out.  ``ended`` is called with the wait status."""
+    """The parent's side of the process: entries go in, tables come out.  ``ended`` is called with
+    the wait status."""
 
-    def __init__(self, core: Core, policies: tuple[str, ...], since: int,
-                 receive: Callable[[bytes], None], ended: Callable[[int], None]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        core: Core,
+        policies: tuple[str, ...],
+        since: int,
+        receive: Callable[[bytes], None],
+        ended: Callable[[int], None],
+    ) -> None:
         self._receive = receive
         self._ended = ended
         self._splitter = Splitter(_LONGEST)
@@ -233,7 +256,9 @@ class _Child(asyncio.Protocol):
             _run_child(core, policies, since, entries_out, tables_in, daemon)
         os.close(entries_out)
         os.close(tables_in)
-        self._connecting = asyncio.get_running_loop().create_task(self._connect(entries_in, tables_out))
+        self._connecting = asyncio.get_running_loop().create_task(
+            self._connect(entries_in, tables_out)
+        )
 
     async def _connect(self, entries_in: int, tables_out: int) -> None:
         loop = asyncio.get_running_loop()
@@ -263,7 +288,8 @@ class _Child(asyncio.Protocol):
                 self._receive(table)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Reap the child, which sends nothing any more, and call ``ended`` if it was not ended from here (asyncio)."""
+        """Reap the child, which sends nothing any more, and call ``ended`` if it was not ended from
+        here (asyncio)."""
 
         def collected(status: asyncio.Future[int]) -> None:
             self._close()
@@ -271,7 +297,9 @@ class _Child(asyncio.Protocol):
                 self._is_over = True
                 self._ended(status.result())
 
-        asyncio.get_running_loop().run_in_executor(None, _collect, self.number).add_done_callback(collected)
+        asyncio.get_running_loop().run_in_executor(None, _collect, self.number).add_done_callback(
+            collected
+        )
 
     def end(self) -> None:
         """End the process now."""
@@ -288,7 +316,8 @@ class _Child(asyncio.Protocol):
 
 
 def _collect(number: int) -> int:
-    """Wait for the end of a child and return its wait status; end it if it has only closed its pipe and runs on."""
+    """Wait for the end of a child and return its wait status; end it if it has only closed its pipe
+    and runs on."""
     deadline = time.monotonic() + 2.0
     while time.monotonic() < deadline:
         found, status = os.waitpid(number, os.WNOHANG)
@@ -302,8 +331,9 @@ def _collect(number: int) -> int:
 # In the child
 
 
-def _run_child(core: Core, policies: tuple[str, ...], since: int, entries: int, tables: int,
-               daemon: int) -> NoReturn:  # pragma: no cover - it runs in a process of its own  # fmt: skip
+def _run_child(
+    core: Core, policies: tuple[str, ...], since: int, entries: int, tables: int, daemon: int
+) -> NoReturn:  # pragma: no cover - it runs in a process of its own
     status = 1
     try:
         _leave_the_daemon(entries, tables, daemon)
@@ -317,12 +347,17 @@ def _run_child(core: Core, policies: tuple[str, ...], since: int, entries: int, 
         os._exit(status)
 
 
-def _leave_the_daemon(entries: int, tables: int, daemon: int) -> None:  # pragma: no cover - as above
+def _leave_the_daemon(
+    entries: int, tables: int, daemon: int
+) -> None:  # pragma: no cover - as above
     """Keep only two pipes of the daemon, run only on an idle processor, and end with the daemon."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    entries, tables = fcntl.fcntl(entries, fcntl.F_DUPFD, 10), fcntl.fcntl(tables, fcntl.F_DUPFD, 10)
+    entries, tables = (
+        fcntl.fcntl(entries, fcntl.F_DUPFD, 10),
+        fcntl.fcntl(tables, fcntl.F_DUPFD, 10),
+    )
     os.dup2(entries, _ENTRIES)
     os.dup2(tables, _TABLES)
     os.closerange(_TABLES + 1, os.sysconf("SC_OPEN_MAX"))
@@ -330,8 +365,9 @@ def _leave_the_daemon(entries: int, tables: int, daemon: int) -> None:  # pragma
     for each in (0, 1, 2):
         os.dup2(nothing, each)
     os.close(nothing)
-    # It gets a group, so that signals of a terminal do not reach it.  It gets no session: the kernel schedules sessions against
-    # each other (autogroups), and an idle task in a session of its own would not give way to the daemon.
+    # It gets a group, so that signals of a terminal do not reach it.  It gets no session: the
+    # kernel schedules sessions against each other (autogroups), and an idle task in a session of
+    # its own would not give way to the daemon.
     os.setpgid(0, 0)
     with contextlib.suppress(OSError):
         os.nice(19)
@@ -385,7 +421,8 @@ class _Follower:  # pragma: no cover - as above
                 self._make()
 
     def _make(self) -> None:
-        """Make a table; if run times are not known, a fork of this process runs on to the present."""
+        """Make a table; if run times are not known, a fork of this process runs on to the
+        present."""
         if not self.group.is_provisional:
             begun = time.process_time()
             _write(_encode(self.group.report()))

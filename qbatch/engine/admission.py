@@ -1,6 +1,7 @@
 """Admission: a job that could never run is refused when it is submitted, with the reason.
 
-The same rule, applied to the open hosts only, determines which jobs are parked while hosts are closed.
+The same rule, applied to the open hosts only, determines which jobs are parked while hosts are
+closed.
 """
 
 from __future__ import annotations
@@ -25,37 +26,73 @@ _shapes_fit = entry_to(chunks.shapes_fit)
 def refusal(machine: Machine, job: Job) -> Reason | None:
     """Return why a job can never run on the machine, or None if it can."""
     if job.procs < 1:
-        return Reason("no-processors", "admission", f"asks for {job.procs} processors; ask for at least 1")
+        return Reason(
+            "no-processors", "admission", f"asks for {job.procs} processors; ask for at least 1"
+        )
     if job.estimate < 0:
-        return Reason("negative-estimate", "admission", f"its estimate of {job.estimate / 1e6:.15g} s is negative")
+        return Reason(
+            "negative-estimate",
+            "admission",
+            f"its estimate of {job.estimate / 1e6:.15g} s is negative",
+        )
     found = _chunks_refusal(machine, job) if machine.chunked else _whole_refusal(machine, job)
     return _resources_refusal(machine, job) if found is None and job.resources else found
 
 
 def _resources_refusal(machine: Machine, job: Job) -> Reason | None:
-    """Refuse a job that asks for more of a named resource than any host has, or for more in total than one host has."""
+    """Refuse a job that asks for more of a named resource than any host has, or for more in total
+    than one host has."""
     for name, amount in job.resources:
         most = max((dict(host.resources).get(name, 0) for host in machine.hosts), default=0)
         if not 0 <= amount <= most:
             has = f"no host has more than {most}" if most else "no host has any"
-            text = f"needs {amount} {name} on one host; {has}" if amount > most else f"asks for {amount} {name}"
+            text = (
+                f"needs {amount} {name} on one host; {has}"
+                if amount > most
+                else f"asks for {amount} {name}"
+            )
             return Reason("too-many-resources", "admission", text, {name: amount, "most": most})
     if any(host.could_hold(job.procs, job.memory, job.resources) for host in machine.hosts):
         return None
-    parts = [f"{job.procs} processors", *([f"{memory_text(job.memory)} of memory"] if job.memory else [])]
+    parts = [
+        f"{job.procs} processors",
+        *([f"{memory_text(job.memory)} of memory"] if job.memory else []),
+    ]
     parts += [f"{amount} {name}" for name, amount in job.resources]
     text = f"needs {', '.join(parts)} on one host; no host has all of it"
-    return Reason("too-many-resources", "admission", text, {"procs": job.procs, "memory": job.memory, **dict(job.resources)})
+    return Reason(
+        "too-many-resources",
+        "admission",
+        text,
+        {"procs": job.procs, "memory": job.memory, **dict(job.resources)},
+    )
 
 
 def _whole_refusal(machine: Machine, job: Job) -> Reason | None:
     widest = machine.widest_job
     if job.procs > widest:
-        most = f"one host; the largest host has {widest}" if machine.single_host else f"the machine; {widest} are there"
-        return Reason("too-wide", "admission", f"needs {job.procs} processors on {most}", {"procs": job.procs, "widest": widest})
-    if machine.counts_memory and not any(host.could_hold(job.procs, job.memory) for host in machine.hosts):
-        text = f"needs {job.procs} processors and {memory_text(job.memory)} of memory on one host; no host has both"
-        return Reason("too-much-memory", "admission", text, {"procs": job.procs, "memory": job.memory})
+        most = (
+            f"one host; the largest host has {widest}"
+            if machine.single_host
+            else f"the machine; {widest} are there"
+        )
+        return Reason(
+            "too-wide",
+            "admission",
+            f"needs {job.procs} processors on {most}",
+            {"procs": job.procs, "widest": widest},
+        )
+    if machine.counts_memory and not any(
+        host.could_hold(job.procs, job.memory) for host in machine.hosts
+    ):
+        text = (
+            f"needs {job.procs} processors and {memory_text(job.memory)} of memory on one "
+            "host; "
+            "no host has both"
+        )
+        return Reason(
+            "too-much-memory", "admission", text, {"procs": job.procs, "memory": job.memory}
+        )
     return None
 
 
@@ -64,20 +101,33 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
     if is_plain(job) and job.procs <= machine.procs:
         return None
     if job.placing not in PLACINGS:
-        return Reason("bad-chunks", "admission", f"placing {job.placing!r} is none of {', '.join(PLACINGS)}")
+        return Reason(
+            "bad-chunks", "admission", f"placing {job.placing!r} is none of {', '.join(PLACINGS)}"
+        )
     request = requested(job)
     if any(count < 1 or procs < 1 or memory < 0 for count, procs, memory, _ in request):
-        return Reason("bad-chunks", "admission", "asks for a chunk without processors, or for less than no chunks or memory")
+        return Reason(
+            "bad-chunks",
+            "admission",
+            "asks for a chunk without processors, or for less than no chunks or memory",
+        )
     total = sum(count * procs for count, procs, _, _ in request)
     size = sum(count * memory for count, _, memory, _ in request)
     if job.chunks and (total, size) != (job.procs, job.memory):
         sizes = memory_text(size), memory_text(job.memory)
-        text = f"its chunks are {total} processors and {sizes[0]} in total, the job asks for {job.procs} and {sizes[1]}"
+        text = (
+            f"its chunks are {total} processors and {sizes[0]} in total, the job asks for "
+            f"{job.procs} and {sizes[1]}"
+        )
         return Reason("bad-chunks", "admission", text, {"procs": total, "memory": size})
     if job.placing == PACK:
         request = packed(request)
         if not request:
-            return Reason("bad-chunks", "admission", "asks for different hosts and for all its chunks on one (place=pack)")
+            return Reason(
+                "bad-chunks",
+                "admission",
+                "asks for different hosts and for all its chunks on one (place=pack)",
+            )
     for _, procs, memory, host in request:
         reason = _part_refusal(machine, procs, memory, host)
         if reason is not None:
@@ -85,7 +135,10 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
     if total > machine.procs:
         text = f"needs {total} processors on the machine; {machine.procs} are there"
         return Reason("too-wide", "admission", text, {"procs": total, "widest": machine.procs})
-    count, there = sum(count for count, *_ in requested(job)), sum(host.cpus > 0 for host in machine.hosts)
+    count, there = (
+        sum(count for count, *_ in requested(job)),
+        sum(host.cpus > 0 for host in machine.hosts),
+    )
     if job.placing == SCATTER and count > there:
         text = f"needs {count} hosts for scattered chunks; there are {there}"
         return Reason("too-many-hosts", "admission", text, {"hosts": count, "there": there})
@@ -95,15 +148,22 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
 def _part_refusal(machine: Machine, procs: int, memory: int, wanted: int) -> Reason | None:
     """Return why a chunk can never be on the host that it names, or on any."""
     if wanted >= len(machine.hosts):
-        return Reason("bad-chunks", "admission", f"asks for host number {wanted} of {len(machine.hosts)}")
+        return Reason(
+            "bad-chunks", "admission", f"asks for host number {wanted} of {len(machine.hosts)}"
+        )
     if wanted >= 0:
         host = machine.hosts[wanted]
         if procs > host.cpus:
             text = f"needs {procs} processors on host {host.name}, which has {host.cpus}"
             return Reason("too-wide", "admission", text, {"procs": procs, "widest": host.cpus})
         if host.memory and memory > host.memory:
-            text = f"needs {memory_text(memory)} of memory on host {host.name}, which has {memory_text(host.memory)}"
-            return Reason("too-much-memory", "admission", text, {"memory": memory, "most_memory": host.memory})
+            text = (
+                f"needs {memory_text(memory)} of memory on host {host.name}, which has "
+                f"{memory_text(host.memory)}"
+            )
+            return Reason(
+                "too-much-memory", "admission", text, {"memory": memory, "most_memory": host.memory}
+            )
         return None
     widest = max((host.cpus for host in machine.hosts), default=0)
     if procs > widest:
@@ -113,8 +173,17 @@ def _part_refusal(machine: Machine, procs: int, memory: int, wanted: int) -> Rea
     if any(host.memory == 0 or host.memory >= memory for host in fitting):
         return None
     most = max(host.memory for host in fitting)
-    text = f"needs {procs} processors and {memory_text(memory)} of memory on one host; no host has both"
-    return Reason("too-much-memory", "admission", text, {"procs": procs, "memory": memory, "most_memory": most})
+    text = (
+        f"needs {procs} processors and {memory_text(memory)} of memory on one host; no host "
+        "has "
+        "both"
+    )
+    return Reason(
+        "too-much-memory",
+        "admission",
+        text,
+        {"procs": procs, "memory": memory, "most_memory": most},
+    )
 
 
 def _together_refusal(machine: Machine, job: Job) -> Reason | None:
@@ -123,7 +192,11 @@ def _together_refusal(machine: Machine, job: Job) -> Reason | None:
     if place_chunks(machine, cpus, sizes, job):
         return None
     request = requested(job)
-    numbers = {"procs": job.procs, "memory": job.memory, "hosts": sum(count for count, *_ in request)}
+    numbers = {
+        "procs": job.procs,
+        "memory": job.memory,
+        "hosts": sum(count for count, *_ in request),
+    }
     parts = " + ".join(
         f"{count} of {procs} processors"
         + (f" and {memory_text(memory)}" if memory else "")
@@ -132,11 +205,18 @@ def _together_refusal(machine: Machine, job: Job) -> Reason | None:
     )
     if job.placing == SCATTER:
         there = sum(host.cpus > 0 for host in machine.hosts)
-        text = f"needs a host for each scattered chunk ({parts}); too few of the {there} hosts are large enough"
+        text = (
+            f"needs a host for each scattered chunk ({parts}); too few of the {there} hosts "
+            "are "
+            "large enough"
+        )
         return Reason("too-many-hosts", "admission", text, numbers | {"there": there})
     bare = tuple(ChunkRequest(count, procs, 0, host) for count, procs, _, host in request)
     fits_bare = place_chunks(machine, cpus, sizes, msgspec.structs.replace(job, chunks=bare))
-    text = f"its chunks ({parts}) each fit a host, but not all of them at once, placed in this order on the empty hosts"
+    text = (
+        f"its chunks ({parts}) each fit a host, but not all of them at once, placed in this "
+        "order on the empty hosts"
+    )
     return Reason("too-much-memory" if fits_bare else "too-wide", "admission", text, numbers)
 
 
@@ -147,8 +227,12 @@ class Admission:
         hosts = tuple(host for place, host in enumerate(machine.hosts) if place not in closed)
         self.machine = msgspec.structs.replace(machine, hosts=hosts)
         if machine.chunked and closed:
-            # Chunks may name hosts by their numbers: a closed host keeps its number and has nothing.
-            empty = {place: msgspec.structs.replace(machine.hosts[place], cpus=0, memory=0) for place in closed}
+            # Chunks may name hosts by their numbers: a closed host keeps its number and has
+            # nothing.
+            empty = {
+                place: msgspec.structs.replace(machine.hosts[place], cpus=0, memory=0)
+                for place in closed
+            }
             emptied = tuple(empty.get(place, host) for place, host in enumerate(machine.hosts))
             self.machine = msgspec.structs.replace(machine, hosts=emptied)
         self.widest = self.machine.widest_job
@@ -159,17 +243,28 @@ class Admission:
         self._memory = np.maximum.accumulate(memory)
         self._counts_memory = self.machine.counts_memory
         self._counts_only = not (self._counts_memory or machine.chunked or machine.resources)
-        self._kinds = {
-            (host.cpus, host.memory or _UNCOUNTED, *machine.amounts(host.resources)): None for host in hosts
-        } if machine.resources else {}  # fmt: skip
+        self._kinds = (
+            {
+                (host.cpus, host.memory or _UNCOUNTED, *machine.amounts(host.resources)): None
+                for host in hosts
+            }
+            if machine.resources
+            else {}
+        )
 
     def holds(self, asked: Int64Array) -> BoolArray:
-        """Return for each request, ``[N, jobs]`` by resource, whether the hosts could hold it, as :func:`refusal` would."""
+        """Return for each request, ``[N, jobs]`` by resource, whether the hosts could hold it, as
+        :func:`refusal` would."""
         fits: BoolArray = asked[CPUS] <= self.widest
         if self._counts_memory:
-            fits &= asked[MEMORY] <= self._memory[np.searchsorted(self._widths, -asked[CPUS], side="right")]
+            fits &= (
+                asked[MEMORY]
+                <= self._memory[np.searchsorted(self._widths, -asked[CPUS], side="right")]
+            )
         if len(asked) > NAMED:
-            has_host = [(asked <= np.array(kind)[:, np.newaxis]).all(axis=0) for kind in self._kinds]
+            has_host = [
+                (asked <= np.array(kind)[:, np.newaxis]).all(axis=0) for kind in self._kinds
+            ]
             fits &= np.any(has_host, axis=0) & (asked[NAMED:] >= 0).all(axis=0)
         return fits
 
@@ -178,13 +273,20 @@ class Admission:
         if not self.machine.chunked:
             return self.holds(asked)
         kinds, kind_of = np.unique(asked[:NAMED], axis=1, return_inverse=True)
-        jobs = (Job(number=0, submit=0, procs=procs, estimate=0, memory=memory) for procs, memory in kinds.T.tolist())
+        jobs = (
+            Job(number=0, submit=0, procs=procs, estimate=0, memory=memory)
+            for procs, memory in kinds.T.tolist()
+        )
         return np.array([self.refusal(job) is None for job in jobs], np.bool_)[kind_of.ravel()]
 
     def holds_chunks(self, shapes: Shapes, rows: Int64Array) -> BoolArray:
-        """Return for each row whether the hosts of a chunked machine could hold its chunks: jobs of one shape are alike."""
+        """Return for each row whether the hosts of a chunked machine could hold its chunks: jobs of
+        one shape are alike."""
         asked, inverse = np.unique(shapes.of[rows], return_inverse=True)
-        there = [host.cpus for host in self.machine.hosts], [host.memory for host in self.machine.hosts]
+        there = (
+            [host.cpus for host in self.machine.hosts],
+            [host.memory for host in self.machine.hosts],
+        )
         hosts, fit = np.array([there, there], np.int64), np.empty(len(asked), np.int64)
         _shapes_fit(shapes.heads, shapes.types, asked, hosts, np.empty_like(hosts[0]), fit)
         held: BoolArray = fit[inverse] == 1
@@ -192,6 +294,11 @@ class Admission:
 
     def refusal(self, job: Job) -> Reason | None:
         """Return why these hosts can never hold a job, or None if they can."""
-        if self._counts_only and 1 <= job.procs <= self.widest and job.estimate >= 0 and not job.resources:
+        if (
+            self._counts_only
+            and 1 <= job.procs <= self.widest
+            and job.estimate >= 0
+            and not job.resources
+        ):
             return None
         return refusal(self.machine, job)

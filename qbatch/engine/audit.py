@@ -1,7 +1,7 @@
 """The invariants: checked after every round of an audited engine, and over a finished schedule.
 
-``Watch`` looks at the live cluster; ``breaches`` looks at the columns of a finished run, so that the compiled
-loops, which bypass the engine's checks, can be audited as well.
+``Watch`` looks at the live cluster; ``breaches`` looks at the columns of a finished run, so that
+the compiled loops, which bypass the engine's checks, can be audited as well.
 """
 
 from __future__ import annotations
@@ -15,7 +15,18 @@ import msgspec
 import numpy as np
 
 from qbatch.engine.states import CODES, State
-from qbatch.model.actions import Allocation, Break, Promise, Resize, Resume, Start, Suspend, outside, parts_of, procs_of
+from qbatch.model.actions import (
+    Allocation,
+    Break,
+    Promise,
+    Resize,
+    Resume,
+    Start,
+    Suspend,
+    outside,
+    parts_of,
+    procs_of,
+)
 from qbatch.model.errors import AuditError
 from qbatch.model.machine import Host
 from qbatch.model.record import NO_PROMISE, Schedule
@@ -40,10 +51,11 @@ class _Entry:
 
 
 class _WorkBook:
-    """The work (processors x time) of each living job, from the rounds alone: suspension and resizing must conserve it.
+    """The work (processors x time) of each living job, from the rounds alone: suspension and
+    resizing must conserve it.
 
-    The cluster keeps it by entering and leaving runs.  This book finds where the two differ, and jobs that resumed on other
-    processors than those on which they were suspended.
+    The cluster keeps it by entering and leaving runs.  This book finds where the two differ, and
+    jobs that resumed on other processors than those on which they were suspended.
     """
 
     def __init__(self) -> None:
@@ -72,10 +84,18 @@ class _WorkBook:
                     own = procs_of(self._entries[action.row].places)
                     self._settle(action.row, done.at, cluster.width(action.row, own))
                 case Resize():
-                    self._settle(action.row, done.at, action.procs if self._entries[action.row].width else 0)
+                    self._settle(
+                        action.row, done.at, action.procs if self._entries[action.row].width else 0
+                    )
                     (had,) = self._entries[action.row].places
-                    self._entries[action.row].places = (msgspec.structs.replace(had, procs=action.procs),)
-        for row in [row for row in self._entries if row not in cluster.running and row not in cluster.suspended]:
+                    self._entries[action.row].places = (
+                        msgspec.structs.replace(had, procs=action.procs),
+                    )
+        for row in [
+            row
+            for row in self._entries
+            if row not in cluster.running and row not in cluster.suspended
+        ]:
             del self._entries[row]  # withdrawn while it was suspended
         for runs, is_running in ((cluster.running, True), (cluster.suspended, False)):
             for row, run in runs.items():
@@ -105,11 +125,14 @@ class Watch:
     def resume(self, cluster: Cluster, now: int | None) -> None:
         """Begin with a cluster in the middle of its work."""
         self.last, self.promised = now, dict(cluster.promises)
-        self.starts = {row: int(cluster.columns.started[row]) for row in (*cluster.running, *cluster.suspended)}
+        self.starts = {
+            row: int(cluster.columns.started[row]) for row in (*cluster.running, *cluster.suspended)
+        }
         self.work.resume(cluster)
 
     def check(self, cluster: Cluster, done: Round) -> None:
-        """Check everything that must hold after a round; an AuditError names the instant and the finding."""
+        """Check everything that must hold after a round; an AuditError names the instant and the
+        finding."""
         for problem in self._problems(cluster, done):
             raise AuditError(f"audit at {done.at / 1e6:.15g} s: {problem}")
         self.last = done.at
@@ -141,7 +164,9 @@ class Watch:
                 if outside(action.allocation, cluster.closed) != action.allocation:
                     yield f"job {number} was started on a closed host"
                 is_whole = cluster.machine.chunked and not action.is_trial
-                if is_whole and not divides(cluster.machine, action.allocation, cluster.job(action.row)):
+                if is_whole and not divides(
+                    cluster.machine, action.allocation, cluster.job(action.row)
+                ):
                     yield f"job {number} was not given the chunks that it asked for"
                 if done.at < cluster.job(action.row).submit:
                     yield f"job {number} was started before its submission"
@@ -161,7 +186,9 @@ class Watch:
         for row, run in cluster.suspended.items():
             self.hosts.setdefault(row, {host for host, _, _ in parts_of(run.allocation)})
         if len(self.hosts) > len(cluster.suspended):
-            self.hosts = {row: hosts for row, hosts in self.hosts.items() if row in cluster.suspended}
+            self.hosts = {
+                row: hosts for row, hosts in self.hosts.items() if row in cluster.suspended
+            }
 
     def _capacity(self, cluster: Cluster) -> Iterator[str]:
         procs, memory = [0] * len(cluster.machine.hosts), [0] * len(cluster.machine.hosts)
@@ -189,18 +216,24 @@ class Watch:
                 yield f"host {host.name}: memory is overcommitted"
 
     def _resources(self, cluster: Cluster) -> Iterator[str]:
-        """Check named resources: each host gives at most what it has; the rest is free, or withheld while the host is closed."""
+        """Check named resources: each host gives at most what it has; the rest is free, or withheld
+        while the host is closed."""
         machine = cluster.machine
         if not machine.resources:
             return
         given = {host: [0] * len(machine.resources) for host in range(len(machine.hosts))}
-        holders = [*cluster.running.values(), *(run for run in cluster.suspended.values() if run.holds_memory)]
+        holders = [
+            *cluster.running.values(),
+            *(run for run in cluster.suspended.values() if run.holds_memory),
+        ]
         for run in holders:
             for chunk in run.allocation:
                 if chunk.resources != machine.amounts(cluster.job(run.row).resources):
                     yield f"job {cluster.job(run.row).number} was not given the resources that it asked for"
                     return
-                given[chunk.host] = [sum(pair) for pair in zip(given[chunk.host], chunk.resources, strict=True)]
+                given[chunk.host] = [
+                    sum(pair) for pair in zip(given[chunk.host], chunk.resources, strict=True)
+                ]
         for place, host in enumerate(machine.hosts):
             left, none = (WITHHELD, FREE) if place in cluster.closed else (FREE, WITHHELD)
             table = cluster.hosts[:, NAMED:, place].tolist()
@@ -214,9 +247,13 @@ class Watch:
     def _exclusive(self, cluster: Cluster) -> Iterator[str]:
         if not cluster.machine.chunked:
             return
-        users = Counter(place for run in cluster.running.values() for place, _, _ in parts_of(run.allocation))
+        users = Counter(
+            place for run in cluster.running.values() for place, _, _ in parts_of(run.allocation)
+        )
         for row, run in cluster.running.items():
-            if cluster.job(row).is_exclusive and any(users[place] > 1 for place, _, _ in parts_of(run.allocation)):
+            if cluster.job(row).is_exclusive and any(
+                users[place] > 1 for place, _, _ in parts_of(run.allocation)
+            ):
                 yield f"job {cluster.job(row).number} is not alone on its hosts"
 
     def _places(self, cluster: Cluster) -> Iterator[str]:
@@ -226,41 +263,61 @@ class Watch:
         if set(queue) & set(parked):
             yield "a job is parked and in the queue"
         expected = (
-            (State.QUEUED, {*queue, *parked}), (State.RUNNING, {*cluster.running}), (State.SUSPENDED, {*cluster.suspended})
-        )  # fmt: skip
+            (State.QUEUED, {*queue, *parked}),
+            (State.RUNNING, {*cluster.running}),
+            (State.SUSPENDED, {*cluster.suspended}),
+        )
         for state, rows in expected:
-            misplaced = rows ^ {row for row, code in enumerate(cluster.codes) if code == CODES[state]}
+            misplaced = rows ^ {
+                row for row, code in enumerate(cluster.codes) if code == CODES[state]
+            }
             if misplaced:
                 yield f"jobs lost or doubled: {sorted(misplaced)[:5]} are not where '{state.value}' says"
 
 
 def breaches(
-    schedule: Schedule, *, is_one_pool: bool = True, hosts: Sequence[Host] = (), has_trials: bool = False,
+    schedule: Schedule,
+    *,
+    is_one_pool: bool = True,
+    hosts: Sequence[Host] = (),
+    has_trials: bool = False,
     keeps_deadlines: bool = False,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Return the breaches in a finished schedule, at most one line per invariant.
 
-    The invariants: capacity at every instant, on one pool of processors, or on each of ``hosts`` if each holds whole jobs; there
-    also memory, unless the policy ``has_trials``, which hold less than they ask for.  No job started before its submission; no
-    end before the run time is over; promises kept.  Of jobs with several execution intervals, no two overlap, and together they
-    contain all the work.  If the policy ``keeps_deadlines``: an accepted job ended by its deadline, unless a promise to it was
-    broken before.
+    The invariants: capacity at every instant, on one pool of processors, or on each of ``hosts`` if
+    each holds whole jobs; there also memory, unless the policy ``has_trials``, which hold less than
+    they ask for.  No job started before its submission; no end before the run time is over;
+    promises kept.  Of jobs with several execution intervals, no two overlap, and together they
+    contain all the work.  If the policy ``keeps_deadlines``: an accepted job ended by its deadline,
+    unless a promise to it was broken before.
     """
     work, ran, found = schedule.workload, schedule.ran, []
 
     def first(rows: np.ndarray[tuple[int], np.dtype[np.bool_]], text: str) -> None:
         if rows.any():
             row = int(np.flatnonzero(rows)[0])
-            found.append(f"job {work.number[row]}: {text} (start {schedule.start[row] / 1e6:.15g} s)")
+            found.append(
+                f"job {work.number[row]}: {text} (start {schedule.start[row] / 1e6:.15g} s)"
+            )
 
     first(ran & (schedule.start < work.submit), "started before its submission")
     first(ran & (schedule.end < schedule.start + work.run), "ended before its run time was over")
-    first(ran & (schedule.promise != NO_PROMISE) & (schedule.start > schedule.promise), "started after its promise")
+    first(
+        ran & (schedule.promise != NO_PROMISE) & (schedule.start > schedule.promise),
+        "started after its promise",
+    )
     first(~ran & (schedule.end >= 0), "ended without a start")
     if keeps_deadlines:
         kept = ran if schedule.broken is None else ran & (schedule.broken == 0)
-        first(kept & (work.deadline >= 0) & (schedule.end > work.deadline), "was taken in and ended after its deadline")
-    whole, pieces = ran.copy(), np.empty((0, 6), np.int64) if schedule.pieces is None else schedule.pieces
+        first(
+            kept & (work.deadline >= 0) & (schedule.end > work.deadline),
+            "was taken in and ended after its deadline",
+        )
+    whole, pieces = (
+        ran.copy(),
+        np.empty((0, 6), np.int64) if schedule.pieces is None else schedule.pieces,
+    )
     whole[pieces[:, 0]] = False
     found += _broken_work(schedule, pieces)
     begins = np.concatenate([schedule.start[whole], pieces[:, 1]])
@@ -272,35 +329,51 @@ def breaches(
             found.append(f"{most} of {work.procs_total} processors used at {at / 1e6:.15g} s")
     elif schedule.host is not None:
         where = np.concatenate([schedule.host[whole], pieces[:, 4]])
-        found += _overfull_hosts(schedule, hosts, (begins, ends, amounts), where, has_trials=has_trials)
+        found += _overfull_hosts(
+            schedule, hosts, (begins, ends, amounts), where, has_trials=has_trials
+        )
     return found
 
 
 def _overfull_hosts(
-    schedule: Schedule, hosts: Sequence[Host], spans: tuple[Int64Array, Int64Array, Int64Array], where: Int64Array, *,
+    schedule: Schedule,
+    hosts: Sequence[Host],
+    spans: tuple[Int64Array, Int64Array, Int64Array],
+    where: Int64Array,
+    *,
     has_trials: bool,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Return the hosts that had more processors or more memory in use than they have."""
     work, ran, found = schedule.workload, schedule.ran, []
     for place, host in enumerate(hosts):
         is_here = where == place
         most, at = most_at_once(*(span[is_here] for span in spans))
         if most > host.cpus:
-            found.append(f"host {host.name}: {most} of {host.cpus} processors used at {at / 1e6:.15g} s")
+            found.append(
+                f"host {host.name}: {most} of {host.cpus} processors used at {at / 1e6:.15g} s"
+            )
         if schedule.pieces is not None:
             continue
         asked = [("bytes", host.memory, work.memory)] if host.memory and not has_trials else []
-        asked += [(name, dict(host.resources).get(name, 0), column) for name, column in work.resources.items()]
+        asked += [
+            (name, dict(host.resources).get(name, 0), column)
+            for name, column in work.resources.items()
+        ]
         is_here = ran & (schedule.host == place)
         for name, there, column in asked:
-            most, at = most_at_once(schedule.start[is_here], schedule.end[is_here], column[is_here].astype(np.int64))
+            most, at = most_at_once(
+                schedule.start[is_here], schedule.end[is_here], column[is_here].astype(np.int64)
+            )
             if most > there:
-                found.append(f"host {host.name}: {most} of {there} {name} used at {at / 1e6:.15g} s")
+                found.append(
+                    f"host {host.name}: {most} of {there} {name} used at {at / 1e6:.15g} s"
+                )
     return found[:1]
 
 
 def _broken_work(schedule: Schedule, pieces: Int64Array) -> list[str]:
-    """Return the jobs with execution intervals that overlap, or do not add up to processors x run time (rounded up to 1 us)."""
+    """Return the jobs with execution intervals that overlap, or do not add up to processors x run
+    time (rounded up to 1 us)."""
     work = schedule.workload
     done: dict[int, int] = {}
     last: dict[int, tuple[int, int]] = {}
@@ -313,6 +386,9 @@ def _broken_work(schedule: Schedule, pieces: Int64Array) -> list[str]:
     for row, area in done.items():
         wanted = int(work.run[row]) * int(work.procs[row])
         if not wanted <= area < wanted + last[row][1] or last[row][0] != schedule.end[row]:
-            text = f"{area} processor-microseconds of work done by {last[row][0] / 1e6:.15g} s, {wanted} were to be done"
+            text = (
+                f"{area} processor-microseconds of work done by {last[row][0] / 1e6:.15g} s, "
+                f"{wanted} were to be done"
+            )
             found.append(f"job {work.number[row]}: {text}")
     return found[:1]

@@ -39,7 +39,8 @@ _Answer = TypeVar("_Answer")
 
 
 def _row(cluster: Cluster, action: Any, now: int) -> int:
-    """Return the row of an action: that of a job, and not of one that only closed hosts could hold."""
+    """Return the row of an action: that of a job, and not of one that only closed hosts could
+    hold."""
     row: int = action.row
     if type(row) is not int:
         _whole(action, now, row=row)
@@ -60,7 +61,8 @@ def answer(found: Any, kind: type[_Answer], policy: str) -> _Answer:
     """Return a policy's answer (a reason, a quote), which goes over sockets and into records.
 
     Raises:
-        DecisionError: it has another type, or contains something other than texts and whole numbers of Python.
+        DecisionError: it has another type, or contains something other than texts and whole numbers
+            of Python.
     """
     try:
         if not isinstance(found, kind):
@@ -68,7 +70,9 @@ def answer(found: Any, kind: type[_Answer], policy: str) -> _Answer:
         msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=kind)
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
         kinds = f"a {kind.__name__} of texts and whole numbers"
-        raise DecisionError(f"policy {policy} returned {found!r}, which is not {kinds}: {error}") from error
+        raise DecisionError(
+            f"policy {policy} returned {found!r}, which is not {kinds}: {error}"
+        ) from error
     return found
 
 
@@ -76,7 +80,9 @@ def _reason(action: Reject | Break, now: int) -> None:
     try:
         answer(action.reason, Reason, "")
     except DecisionError as error:
-        raise _refused(action, now, f"its reason is not one of texts and whole numbers: {error.__cause__}") from error
+        raise _refused(
+            action, now, f"its reason is not one of texts and whole numbers: {error.__cause__}"
+        ) from error
 
 
 def _start(cluster: Cluster, action: Start, now: int) -> Allocation:
@@ -89,9 +95,19 @@ def _start(cluster: Cluster, action: Start, now: int) -> Allocation:
         return _allocation(cluster, action, now)
     job = cluster.job(action.row)
     # If this finds hosts for the job, no other check is necessary.
-    found = cluster.kind.allocation(cluster.machine, cluster.free, cluster.free_memory, job, cluster.free_resources)
+    found = cluster.kind.allocation(
+        cluster.machine, cluster.free, cluster.free_memory, job, cluster.free_resources
+    )
     if not found:
-        raise _refused(action, now, f"no host can now hold a job of {job.procs} processors ({sum(cluster.free)} free in total)")
+        raise _refused(
+            action,
+            now,
+            (
+                f"no host can now hold a job of {job.procs} processors ({sum(cluster.free)} free "
+                "in "
+                "total)"
+            ),
+        )
     return found
 
 
@@ -106,7 +122,9 @@ def _resume(cluster: Cluster, action: Resume, now: int) -> Allocation:
     if action.until is not None:
         _until(action, now)
     run = cluster.suspended[action.row]
-    _free_on_hosts(cluster, action, now, run.allocation, "its own host", has_memory=run.holds_memory)
+    _free_on_hosts(
+        cluster, action, now, run.allocation, "its own host", has_memory=run.holds_memory
+    )
     return ()
 
 
@@ -120,7 +138,9 @@ def _refused(action: Action, now: int, reason: str) -> DecisionError:
     return DecisionError(f"the policy's {action} at {now / 1e6:.15g} s is refused: {reason}")
 
 
-def _state(cluster: Cluster, action: Start | Suspend | Resume | Resize | Reject, now: int, cause: str) -> None:
+def _state(
+    cluster: Cluster, action: Start | Suspend | Resume | Resize | Reject, now: int, cause: str
+) -> None:
     code = cluster.codes[_row(cluster, action, now)]
     if NEXT[cause][code] < 0:
         raise _refused(action, now, f"row {action.row} is {STATES[code].value}")
@@ -137,14 +157,18 @@ def _allocation(cluster: Cluster, action: Start, now: int) -> Allocation:
     job, machine = cluster.job(action.row), cluster.machine
     allocation = action.allocation
     for chunk in action.allocation:
-        _whole(action, now, host=chunk.host, procs=chunk.procs, memory=chunk.memory, count=chunk.count)
+        _whole(
+            action, now, host=chunk.host, procs=chunk.procs, memory=chunk.memory, count=chunk.count
+        )
     after = 0
     for chunk in sorted(allocation, key=lambda chunk: chunk.host):
         if chunk.host < after or chunk.count < 1 or chunk.host + chunk.count > len(machine.hosts):
             raise _refused(action, now, "its chunks must be on different hosts of the machine")
         after = chunk.host + chunk.count
     if len(allocation) > 1:
-        allocation = ranges_of((chunk.host, chunk.procs, chunk.memory, chunk.count) for chunk in allocation)
+        allocation = ranges_of(
+            (chunk.host, chunk.procs, chunk.memory, chunk.count) for chunk in allocation
+        )
     if machine.single_host and not is_on_one_host(allocation):
         raise _refused(action, now, "a job must stay inside one host of this machine")
     if machine.chunked:
@@ -152,36 +176,57 @@ def _allocation(cluster: Cluster, action: Start, now: int) -> Allocation:
             raise _refused(action, now, "a part of it has no processors or less than no memory")
         _free_on_hosts(cluster, action, now, allocation)
         if not divides(machine, allocation, job):
-            parts = "+".join(f"{count}x{procs}p{memory}b" for count, procs, memory, _ in requested(job))
+            parts = "+".join(
+                f"{count}x{procs}p{memory}b" for count, procs, memory, _ in requested(job)
+            )
             whole = ", whole hosts" if job.is_exclusive else ""
-            raise _refused(action, now, f"the chunks of the job ({parts}, {job.placing}{whole}) do not fit into it")
+            raise _refused(
+                action,
+                now,
+                f"the chunks of the job ({parts}, {job.placing}{whole}) do not fit into it",
+            )
         return allocation
     width = procs_of(allocation)
     least, most = _sizes(cluster, job)
-    if not least <= width <= most or any(chunk.procs < 1 or chunk.memory < 0 for chunk in allocation):
-        raise _refused(action, now, f"it allocates {width} processors, the job asks for {job.procs}")
+    if not least <= width <= most or any(
+        chunk.procs < 1 or chunk.memory < 0 for chunk in allocation
+    ):
+        raise _refused(
+            action, now, f"it allocates {width} processors, the job asks for {job.procs}"
+        )
     allocation = _with_resources(cluster, action, now, allocation)
     _free_on_hosts(cluster, action, now, allocation)
     counted = sum(chunk.memory * chunk.count for chunk in allocation)
-    if counted < job.memory and all(machine.hosts[host].memory for host, _, _ in parts_of(allocation)):
-        raise _refused(action, now, f"it allocates {counted} bytes of memory, the job asks for {job.memory}")
+    if counted < job.memory and all(
+        machine.hosts[host].memory for host, _, _ in parts_of(allocation)
+    ):
+        raise _refused(
+            action, now, f"it allocates {counted} bytes of memory, the job asks for {job.memory}"
+        )
     return allocation
 
 
-def _with_resources(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> Allocation:
+def _with_resources(
+    cluster: Cluster, action: Start, now: int, allocation: Allocation
+) -> Allocation:
     """Return an allocation with the named resources that the job asks for on its one host."""
     amounts = cluster.machine.amounts(cluster.job(action.row).resources)
     for chunk in allocation:
         if chunk.resources and chunk.resources != amounts:
             asked = dict(zip(cluster.machine.resources, amounts, strict=True))
-            raise _refused(action, now, f"it allocates {chunk.resources} of other resources, the job asks for {asked}")
+            raise _refused(
+                action,
+                now,
+                f"it allocates {chunk.resources} of other resources, the job asks for {asked}",
+            )
     if not amounts:
         return allocation
     return tuple(msgspec.structs.replace(chunk, resources=amounts) for chunk in allocation)
 
 
 def _sizes(cluster: Cluster, job: Job) -> tuple[int, int]:
-    """Return the fewest and the most processors that a job takes; every job is malleable if the policy sets it so."""
+    """Return the fewest and the most processors that a job takes; every job is malleable if the
+    policy sets it so."""
     if job.max_procs:
         return max(job.min_procs, 1), job.max_procs
     return (1 if cluster.is_malleable else job.procs), job.procs
@@ -193,19 +238,28 @@ def _no_trial(cluster: Cluster, action: Suspend | Resize, now: int) -> None:
 
 
 def _trial(cluster: Cluster, action: Start, now: int) -> Allocation:
-    """Check a trial run: it is inside one host, on as many processors as the job asks for, with the memory that it is given."""
+    """Check a trial run: it is inside one host, on as many processors as the job asks for, with the
+    memory that it is given."""
     job, machine = cluster.job(action.row), cluster.machine
     if action.until is None:
         raise _refused(action, now, "a trial must have an end (until)")
     if not job.is_rerunnable:
         raise _refused(action, now, "the job may not start twice")
     for chunk in action.allocation:
-        _whole(action, now, host=chunk.host, procs=chunk.procs, memory=chunk.memory, count=chunk.count)
-    if not is_on_one_host(action.allocation) or not 0 <= action.allocation[0].host < len(machine.hosts):
-        raise _refused(action, now, "a trial must have an allocation inside one host of the machine")
+        _whole(
+            action, now, host=chunk.host, procs=chunk.procs, memory=chunk.memory, count=chunk.count
+        )
+    if not is_on_one_host(action.allocation) or not 0 <= action.allocation[0].host < len(
+        machine.hosts
+    ):
+        raise _refused(
+            action, now, "a trial must have an allocation inside one host of the machine"
+        )
     chunk = action.allocation[0]
     if chunk.procs != job.procs or chunk.memory < 0:
-        raise _refused(action, now, f"it allocates {chunk.procs} processors, the job asks for {job.procs}")
+        raise _refused(
+            action, now, f"it allocates {chunk.procs} processors, the job asks for {job.procs}"
+        )
     if machine.chunked and not can_share_one_host(job):
         raise _refused(action, now, "the chunks of the job cannot be on one host with other jobs")
     allocation = _with_resources(cluster, action, now, action.allocation)
@@ -214,18 +268,29 @@ def _trial(cluster: Cluster, action: Start, now: int) -> Allocation:
 
 
 def _free_on_hosts(
-    cluster: Cluster, action: Start | Resume, now: int, allocation: Allocation, noun: str = "host", *, has_memory: bool = False
-) -> None:  # fmt: skip
-    """Check that the hosts are open and have an allocation free: its processors, and the rest too unless it has that already."""
+    cluster: Cluster,
+    action: Start | Resume,
+    now: int,
+    allocation: Allocation,
+    noun: str = "host",
+    *,
+    has_memory: bool = False,
+) -> None:
+    """Check that the hosts are open and have an allocation free: its processors, and the rest too
+    unless it has that already."""
     hosts = cluster.machine.hosts
     for place, procs, memory in parts_of(allocation):
         host = hosts[place]
         if place in cluster.closed:
             raise _refused(action, now, f"{noun} {host.name} is closed")
         if procs > cluster.free[place]:
-            raise _refused(action, now, f"{noun} {host.name} has {cluster.free[place]} processors free")
+            raise _refused(
+                action, now, f"{noun} {host.name} has {cluster.free[place]} processors free"
+            )
         if host.memory and not has_memory and memory > cluster.free_memory[place]:
-            raise _refused(action, now, f"{noun} {host.name} has {cluster.free_memory[place]} bytes free")
+            raise _refused(
+                action, now, f"{noun} {host.name} has {cluster.free_memory[place]} bytes free"
+            )
     lack = None if has_memory else cluster.lacks(allocation)
     if lack is not None:
         raise _refused(action, now, f"{noun} {hosts[lack[0]].name} has {lack[2]} {lack[1]} free")
@@ -258,7 +323,11 @@ def _promise(cluster: Cluster, action: Promise, now: int) -> Allocation:
     if type(at) is not int:
         _whole(action, now, at=at)
     if at < now or (last is not None and at > last):
-        raise _refused(action, now, f"a promise is not in the past and only moves earlier (last promise: {last})")
+        raise _refused(
+            action,
+            now,
+            f"a promise is not in the past and only moves earlier (last promise: {last})",
+        )
     return ()
 
 
@@ -280,7 +349,14 @@ def _wake(cluster: Cluster, action: WakeAt, now: int) -> Allocation:
 
 
 CHECKS: dict[type, Callable[..., Allocation]] = {
-    Start: _start, Suspend: _suspend, Resume: _resume, Resize: _resize, Reject: _reject, Promise: _promise, Break: _break,
+    Start: _start,
+    Suspend: _suspend,
+    Resume: _resume,
+    Resize: _resize,
+    Reject: _reject,
+    Promise: _promise,
+    Break: _break,
     WakeAt: _wake,
-}  # fmt: skip
-"""The actions and their checks: each check returns the allocation of a start, and an empty one for other actions."""
+}
+"""The actions and their checks: each check returns the allocation of a start, and an empty one for
+other actions."""

@@ -1,9 +1,10 @@
-"""The state of a cluster as tables, private to the engine: jobs by row, the queue, hosts, the parts of running jobs.
+"""The state of a cluster as tables, private to the engine: jobs by row, the queue, hosts, the parts
+of running jobs.
 
-Each method changes one fact; :mod:`qbatch.engine.checks` checks before whether it may happen.  A closed host shows
-nothing free: what is free there is *withheld*, also what its jobs give back, until the host opens.  Waiting rows that
-the open hosts could never hold are *parked*, outside the queue.  A daemon runs for years: of an ended job, only one
-byte of state and five numbers stay.
+Each method changes one fact; :mod:`qbatch.engine.checks` checks before whether it may happen.  A
+closed host shows nothing free: what is free there is *withheld*, also what its jobs give back,
+until the host opens.  Waiting rows that the open hosts could never hold are *parked*, outside the
+queue.  A daemon runs for years: of an ended job, only one byte of state and five numbers stay.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ _QUEUED = CODES[State.QUEUED]
 class Cluster:
     """Jobs by row, queue, parked, running and suspended jobs, hosts, promises.
 
-    ``jobs[row]``: the job until it is forgotten, then None; ``codes[row]``: its state, of ``CODES``; ``columns``:
-    what it asks for and when it first started, for ever.  ``hosts[3, N, H]``: the free amount, the total (processors 0: closed),
-    and the withheld amount; ``free`` and ``free_memory`` are rows of it.  ``runs``: the running and the suspended jobs.
-    ``parts[4 + N, n]``: the parts of running jobs in order of expected end; the names of all rows are in
+    ``jobs[row]``: the job until it is forgotten, then None; ``codes[row]``: its state, of
+    ``CODES``; ``columns``: what it asks for and when it first started, for ever.  ``hosts[3, N,
+    H]``: the free amount, the total (processors 0: closed), and the withheld amount; ``free`` and
+    ``free_memory`` are rows of it.  ``runs``: the running and the suspended jobs. ``parts[4 + N,
+    n]``: the parts of running jobs in order of expected end; the names of all rows are in
     :mod:`qbatch.planning.kernels.tables`.
     """
 
@@ -57,16 +59,30 @@ class Cluster:
         self.is_malleable = False
         self.shapes = ShapeBook(machine) if self.kind.uses_shapes else None
         there = np.array(machine.there, np.int64)
-        hosts, table = np.stack([there, there, np.zeros_like(there)]), np.empty((ASKED + len(there), 64), np.int64)
+        hosts, table = (
+            np.stack([there, there, np.zeros_like(there)]),
+            np.empty((ASKED + len(there), 64), np.int64),
+        )
         self.runs = runs = RunTables(table, hosts)
-        self.running, self.suspended, self.until, self.trials = runs.running, runs.suspended, runs.until, runs.trials
+        self.running, self.suspended, self.until, self.trials = (
+            runs.running,
+            runs.suspended,
+            runs.until,
+            runs.trials,
+        )
         self.hold_hosts(hosts)
         self.hold_columns(table)
 
     def hold_columns(self, table: Int64Array) -> None:
-        """Keep the columns by row in this table, one per row of the table, with space for more jobs."""
+        """Keep the columns by row in this table, one per row of the table, with space for more
+        jobs."""
         shown = read_only(table)
-        submit, estimate, started, asked = shown[SUBMITTED], shown[ESTIMATED], shown[STARTED], shown[ASKED:]
+        submit, estimate, started, asked = (
+            shown[SUBMITTED],
+            shown[ESTIMATED],
+            shown[STARTED],
+            shown[ASKED:],
+        )
         self.long_columns = Columns(submit, asked[CPUS], estimate, asked[MEMORY], started, asked)
         self._table, self._columns = table, self.long_columns
         # NumPy takes three times as long entry by entry.
@@ -91,7 +107,9 @@ class Cluster:
         n = len(self.jobs)
         if len(self._columns.submit) != n:  # views are made several times per round
             submit, procs, estimate, memory, started, asked = self.long_columns
-            self._columns = Columns(submit[:n], procs[:n], estimate[:n], memory[:n], started[:n], asked[:, :n])
+            self._columns = Columns(
+                submit[:n], procs[:n], estimate[:n], memory[:n], started[:n], asked[:, :n]
+            )
         return self._columns
 
     @property
@@ -100,9 +118,11 @@ class Cluster:
         return self.runs.shown[:, : self.runs.count]
 
     def by_end(self) -> tuple[Int64Array, Int64Array, int]:
-        """Return the expected ends, ascending, the processors that open hosts get back then, and the number of entries.
+        """Return the expected ends, ascending, the processors that open hosts get back then, and
+        the number of entries.
 
-        Both arrays are read-only and possibly longer.  Where jobs may span hosts, the ends of one instant are one entry.
+        Both arrays are read-only and possibly longer.  Where jobs may span hosts, the ends of one
+        instant are one entry.
         """
         runs = self.runs
         if runs.by_end is None:
@@ -121,22 +141,35 @@ class Cluster:
         return job
 
     def add(self, jobs: Sequence[Job]) -> None:
-        """Add jobs (which have their rows) to the queue; a DecisionError, and no change, for a number beyond 64 bits."""
+        """Add jobs (which have their rows) to the queue; a DecisionError, and no change, for a
+        number beyond 64 bits."""
         first, space = len(self.jobs), self._table.shape[1]
         if first + len(jobs) > space:
             longer = np.empty((len(self._cells), max(2 * space, first + len(jobs))), np.int64)
             longer[:, :first] = self.table
             self.hold_columns(longer)
-        (submit, estimate, started), (procs, memory, *named) = self._cells[:ASKED], self._cells[ASKED:]
+        (submit, estimate, started), (procs, memory, *named) = (
+            self._cells[:ASKED],
+            self._cells[ASKED:],
+        )
         try:
             for row, job in enumerate(jobs, first):
-                submit[row], procs[row], estimate[row], memory[row] = job.submit, job.procs, job.estimate, job.memory
+                submit[row], procs[row], estimate[row], memory[row] = (
+                    job.submit,
+                    job.procs,
+                    job.estimate,
+                    job.memory,
+                )
                 started[row] = -1
                 if named:
-                    for column, amount in zip(named, self.machine.amounts(job.resources), strict=True):
+                    for column, amount in zip(
+                        named, self.machine.amounts(job.resources), strict=True
+                    ):
                         column[row] = amount
         except (OverflowError, TypeError, ValueError) as error:
-            raise DecisionError(f"a job asks for an amount that is not a 64-bit whole number: {error}") from error
+            raise DecisionError(
+                f"a job asks for an amount that is not a 64-bit whole number: {error}"
+            ) from error
         self.jobs += jobs
         self.codes += bytes((_QUEUED,)) * len(jobs)
         if self.shapes is not None:
@@ -147,10 +180,15 @@ class Cluster:
 
     @property
     def free_resources(self) -> list[list[int]]:
-        return cast("list[list[int]]", self.hosts[FREE, NAMED:].tolist()) if self.machine.resources else []
+        return (
+            cast("list[list[int]]", self.hosts[FREE, NAMED:].tolist())
+            if self.machine.resources
+            else []
+        )
 
     def lacks(self, allocation: Allocation) -> tuple[int, str, int] | None:
-        """Return host, name and free amount of the first named resource that does not suffice for an allocation; None: all do."""
+        """Return host, name and free amount of the first named resource that does not suffice for
+        an allocation; None: all do."""
         names = self.machine.resources
         for chunk in allocation if names else ():
             free = self.hosts[FREE, NAMED:, chunk.host].tolist()
@@ -160,7 +198,8 @@ class Cluster:
         return None
 
     def width(self, row: int, procs: int) -> int:
-        """Return the number of its processors that a job uses: one that takes whole hosts does not use all of them."""
+        """Return the number of its processors that a job uses: one that takes whole hosts does not
+        use all of them."""
         job = self.job(row)
         return job.procs if job.is_exclusive and self.machine.chunked else procs
 
@@ -175,8 +214,13 @@ class Cluster:
         self.closed, self.runs.by_end = closed, None
 
     def shaped_rows(self) -> Int64Array:
-        """Return the rows that wait or can wait again, ascending: on a chunked machine their shapes are kept."""
-        return np.sort(np.concatenate([self.waiting.rows, self.parked.rows, np.fromiter(self.trials, np.int64)]))
+        """Return the rows that wait or can wait again, ascending: on a chunked machine their shapes
+        are kept."""
+        return np.sort(
+            np.concatenate(
+                [self.waiting.rows, self.parked.rows, np.fromiter(self.trials, np.int64)]
+            )
+        )
 
 
 class _Jobs(Sequence[Job]):
@@ -193,7 +237,8 @@ class _Jobs(Sequence[Job]):
 
 
 class ClusterWindow:
-    """The part of a cluster that a policy may read, made when a view asks for it (:class:`qbatch.planning.view.View`)."""
+    """The part of a cluster that a policy may read, made when a view asks for it
+    (:class:`qbatch.planning.view.View`)."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -217,11 +262,16 @@ class ClusterWindow:
 
     @property
     def free(self) -> tuple[int, ...]:
-        """The free processors by host: none where a suspended job of an earlier policy waits for its own."""
+        """The free processors by host: none where a suspended job of an earlier policy waits for
+        its own."""
         cluster = self._cluster
         if not cluster.left_behind:
             return tuple(cluster.free)
-        kept = {place for row in cluster.left_behind for place, _, _ in parts_of(cluster.suspended[row].allocation)}
+        kept = {
+            place
+            for row in cluster.left_behind
+            for place, _, _ in parts_of(cluster.suspended[row].allocation)
+        }
         return tuple(0 if host in kept else free for host, free in enumerate(cluster.free))
 
     @property

@@ -1,10 +1,11 @@
 """The engine: events of one instant in, checked actions out.
 
-``Engine.handle(at, events)`` is one round of docs/design.md, "The meaning of one instant".  If the actions of its pass
-cause an event at the same instant, the driver calls it again with the same ``at``.  If the policy ``may_refuse``, that
-pass is the answer to the arrivals.  The engine never knows how long a job will run: the driver (an executor, or a
-replay's calendar) launches each ``Start`` and ``Resume`` and reports the end with ``Finished``.  Outside a pass the
-engine answers questions, which change nothing.
+``Engine.handle(at, events)`` is one round of docs/design.md, "The meaning of one instant".  If the
+actions of its pass cause an event at the same instant, the driver calls it again with the same
+``at``.  If the policy ``may_refuse``, that pass is the answer to the arrivals.  The engine never
+knows how long a job will run: the driver (an executor, or a replay's calendar) launches each
+``Start`` and ``Resume`` and reports the end with ``Finished``.  Outside a pass the engine answers
+questions, which change nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +41,16 @@ from qbatch.model.actions import (
     procs_of,
 )
 from qbatch.model.errors import DecisionError, QbatchError, UsageError
-from qbatch.model.events import Event, Finished, Forced, HostClosed, HostOpened, Returned, Submitted, Withdrawn
+from qbatch.model.events import (
+    Event,
+    Finished,
+    Forced,
+    HostClosed,
+    HostOpened,
+    Returned,
+    Submitted,
+    Withdrawn,
+)
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.phase import Phase
@@ -70,9 +80,10 @@ _MANY = 64
 class _Happened(NamedTuple):
     """The events of one instant by kind.
 
-    ``finished``: rows, ascending; ``ran``: the run times of them that the driver knows.  ``withdrawn``: rows, ascending.
-    ``returned``: rows of trial runs.  ``hosts``: closings and openings, in order.  ``jobs``: arrivals, in order of (submit,
-    number).  ``forced``: starts by an operator.
+    ``finished``: rows, ascending; ``ran``: the run times of them that the driver knows.
+     ``withdrawn``: rows, ascending. ``returned``: rows of trial runs.  ``hosts``: closings and
+    openings, in order.  ``jobs``: arrivals, in order of (submit, number).  ``forced``: starts by an
+    operator.
     """
 
     finished: tuple[int, ...] = ()
@@ -88,9 +99,11 @@ _NO_EVENT = _Happened()
 
 
 def _sorted_out(events: Iterable[Event]) -> _Happened:
-    """Return the events of one instant by kind, each kind in order; a DecisionError for an event of an unknown type."""
+    """Return the events of one instant by kind, each kind in order; a DecisionError for an event of
+    an unknown type."""
     kinds: dict[type, list[Any]] = {kind: [] for kind in get_args(Event)}
-    hosts: list[HostClosed | HostOpened] = []  # if a host closes and opens at one instant, the last event counts
+    # If a host closes and opens at one instant, the last event counts.
+    hosts: list[HostClosed | HostOpened] = []
     for event in events:
         if type(event) not in kinds:
             raise DecisionError(f"{event!r} is not an event")
@@ -111,8 +124,9 @@ def _sorted_out(events: Iterable[Event]) -> _Happened:
 class Engine:
     """One scheduling engine for all drivers; it keeps the record of its policy.
 
-    ``is_audited``: check the invariants after every round (``AuditError``).  ``may_refuse``: whether the policy may refuse a job
-    that the machine could run (:class:`qbatch.planning.policy.Policy`).
+    ``is_audited``: check the invariants after every round (``AuditError``).  ``may_refuse``:
+    whether the policy may refuse a job that the machine could run
+    (:class:`qbatch.planning.policy.Policy`).
     """
 
     def __init__(self, machine: Machine, policy: Policy, *, is_audited: bool = False) -> None:
@@ -133,21 +147,29 @@ class Engine:
 
     def _let_decide(self, policy: Policy) -> None:
         """Let a policy decide from here on, with an empty record."""
-        self._memory = self._ask(lambda: policy.new_memory(self.machine)) if isinstance(policy, Remembering) else None
+        self._memory = (
+            self._ask(lambda: policy.new_memory(self.machine))
+            if isinstance(policy, Remembering)
+            else None
+        )
         self.policy, self.may_refuse = policy, bool(getattr(policy, "may_refuse", False))
         self._cluster.is_malleable = getattr(policy, "is_malleable", False)
 
     def handle(
-        self, at: int, events: Sequence[Event], arrivals: Sequence[Job] = (), finished: Sequence[int] = ()
-    ) -> Round:  # fmt: skip
+        self,
+        at: int,
+        events: Sequence[Event],
+        arrivals: Sequence[Job] = (),
+        finished: Sequence[int] = (),
+    ) -> Round:
         """Apply the events that fall on the instant ``at`` and make one pass.
 
-        ``arrivals``: jobs that arrive at it, in order of (submit, number), in addition to events; ``finished``: rows that end,
-        ascending, in addition to events.
+        ``arrivals``: jobs that arrive at it, in order of (submit, number), in addition to events;
+        ``finished``: rows that end, ascending, in addition to events.
 
         Raises:
-            DecisionError: time runs backwards, an event does not fit a job's state, or the policy asks for
-                something that may not happen.
+            DecisionError: time runs backwards, an event does not fit a job's state, or the policy
+                asks for something that may not happen.
         """
         if self.now is not None and at < self.now:
             raise DecisionError(f"time runs backwards: {at} after {self.now}")
@@ -171,29 +193,60 @@ class Engine:
         arrived, refused, late = self._arrive(jobs) if jobs else (_NOTHING, (), _NOTHING)
         only_arrivals = not (ended or stopped or requeued or happened.withdrawn or is_changed)
         view = View(
-            self._window, at, self.machine, cluster.waiting.rows, self._memory, finished, (*withdrawn, *parked), arrived,
-            only_arrivals, is_changed, requeued, ended, happened.ran,
-        )  # fmt: skip
+            self._window,
+            at,
+            self.machine,
+            cluster.waiting.rows,
+            self._memory,
+            finished,
+            (*withdrawn, *parked),
+            arrived,
+            only_arrivals,
+            is_changed,
+            requeued,
+            ended,
+            happened.ran,
+        )
         decisions = self._decisions(view)
         actions = tuple(map(self._carry_out, decisions)) if decisions else ()
         broken = _NOTHING
         if self._broken or self._late:
-            broken, self._broken, self._late = tuple(dict.fromkeys((*self._broken, *self._late))), [], []
+            broken, self._broken, self._late = (
+                tuple(dict.fromkeys((*self._broken, *self._late))),
+                [],
+                [],
+            )
         if late or held_back:
             arrived = tuple(sorted((*arrived, *late)))
             parked = (*parked, *late, *(row for row in held_back if row in cluster.parked))
         first = cluster.waiting.first()
         if begun:
             actions = (*begun, *actions)
-        result = Round(at, finished, stopped, arrived, refused, actions, broken, first, parked, returned, requeued)
+        result = Round(
+            at,
+            finished,
+            stopped,
+            arrived,
+            refused,
+            actions,
+            broken,
+            first,
+            parked,
+            returned,
+            requeued,
+        )
         if self._watch is not None:
             self._watch.check(cluster, result)
         return result
 
-    def _apply_seldom_events(self, happened: _Happened) -> tuple[tuple[int, ...], tuple[Action, ...], bool]:
-        """Withdraw jobs, close and open hosts, start forced jobs, and resume those that another policy left suspended.
+    def _apply_seldom_events(
+        self, happened: _Happened
+    ) -> tuple[tuple[int, ...], tuple[Action, ...], bool]:
+        """Withdraw jobs, close and open hosts, start forced jobs, and resume those that another
+        policy left suspended.
 
-        Return the rows that left the queue, the actions that were carried out, and whether the policy has to plan again.
+        Return the rows that left the queue, the actions that were carried out, and whether the
+        policy has to plan again.
         """
         cluster, forced = self._cluster, happened.forced
         withdrawn = self._withdraw_all(happened.withdrawn) if happened.withdrawn else ()
@@ -228,30 +281,33 @@ class Engine:
         """Check that a policy can take over the suspended jobs.
 
         Raises:
-            UsageError: it shares hosts among all jobs there, and the memory of suspended jobs may be more than the hosts have; or
-                it does not know the resources of the machine.
+            UsageError: it shares hosts among all jobs there, and the memory of suspended jobs may
+                be more than the hosts have; or it does not know the resources of the machine.
         """
         check_resources(policy, self.machine)
         on_disk = sum(not run.holds_memory for run in self._cluster.suspended.values())
         if on_disk and self.machine.counts_memory and getattr(policy, "is_malleable", False):
             raise UsageError(
-                f"policy {name_of(policy)} cannot take over: {on_disk} suspended job{'' if on_disk == 1 else 's'} "
-                "gave memory back, of which the hosts may not have enough for all; set another policy first, and this one "
+                f"policy {name_of(policy)} cannot take over: {on_disk} suspended "
+                f"job{'' if on_disk == 1 else 's'} "
+                "gave memory back, of which the hosts may not have enough for all; set another "
+                "policy first, and this one "
                 "when they run again"
             )
 
     def exchange_policy(self, policy: Policy) -> None:
         """Let another policy decide from here on, over the jobs that wait and run.
 
-        It begins with an empty record, and in its first pass the machine counts as changed: it plans again from what
-        runs and from the queue.  Promises and wake-up instants of the previous policy are forgotten.  Trial runs are
-        over and their jobs wait again at the next pass.  A suspended job resumes as soon as its own processors are free; until
-        then nothing else on its hosts is free to the new policy, and in each pass the machine counts as changed.
+        It begins with an empty record, and in its first pass the machine counts as changed: it
+        plans again from what runs and from the queue.  Promises and wake-up instants of the
+        previous policy are forgotten.  Trial runs are over and their jobs wait again at the next
+        pass.  A suspended job resumes as soon as its own processors are free; until then nothing
+        else on its hosts is free to the new policy, and in each pass the machine counts as changed.
         A policy that is malleable or divides the time resumes the suspended jobs itself.
 
         Raises:
-            QbatchError: the policy refuses the machine, or shares hosts among jobs of which some are suspended without their
-                memory; nothing has changed.
+            QbatchError: the policy refuses the machine, or shares hosts among jobs of which some
+                are suspended without their memory; nothing has changed.
         """
         self.check_exchange(policy)
         self._let_decide(policy)
@@ -259,16 +315,19 @@ class Engine:
         self._cluster.until.clear()
         self._cluster.promises.clear()
         self._is_new_policy = True
-        # A policy that resizes jobs, or suspends and resumes them in turn, resumes these jobs in its own way.
+        # A policy that resizes jobs, or suspends and resumes them in turn, resumes these jobs in
+        # its own way.
         takes_up = self._cluster.is_malleable or isinstance(policy, Phased)
         self._cluster.left_behind = set() if takes_up else set(self._cluster.suspended)
         if self._watch is not None:
             self._watch.promised.clear()
 
     def set_back(self, by: int) -> None:
-        """Set every instant back by ``by`` microseconds, after instants were ahead of the real time; the next pass plans again.
+        """Set every instant back by ``by`` microseconds, after instants were ahead of the real
+        time; the next pass plans again.
 
-        A policy's record may hold instants anywhere, so the policy begins with an empty one, and promises are made again.
+        A policy's record may hold instants anywhere, so the policy begins with an empty one, and
+        promises are made again.
 
         Raises:
             QbatchError: the policy cannot start again; nothing has changed.
@@ -284,7 +343,8 @@ class Engine:
             self.now -= by
 
     def next_timer(self) -> int | None:
-        """Return the next instant at which ``handle`` must be called even without an event, or None."""
+        """Return the next instant at which ``handle`` must be called even without an event, or
+        None."""
         if self._cluster.until:
             return min((*self._wake_at[:1], *self._cluster.until.values()))
         return self._wake_at[0] if self._wake_at else None
@@ -305,10 +365,13 @@ class Engine:
 
     def view(self) -> View:
         """Return the current state, as a policy would see it if nothing happened."""
-        return View(self._window, self.now or 0, self.machine, self._cluster.waiting.rows, self._memory)
+        return View(
+            self._window, self.now or 0, self.machine, self._cluster.waiting.rows, self._memory
+        )
 
     def explain(self, row: int) -> Reason:
-        """Return why a waiting job waits, by the state after the last pass; under time sharing also why a job is suspended."""
+        """Return why a waiting job waits, by the state after the last pass; under time sharing also
+        why a job is suspended."""
         state = STATES[self._cluster.codes[row]]
         is_own = state is State.SUSPENDED and row not in self._cluster.left_behind
         is_standing = is_own and isinstance(self.policy, Phased)
@@ -318,8 +381,16 @@ class Engine:
             closed = sorted(self._cluster.closed)
             names = ", ".join(self.machine.hosts[host].name for host in closed)
             why = self._open_hosts.refusal(self._cluster.job(row))
-            text = f"the open hosts could never hold it: {why.text if why else 'none is open'}; closed: {names}"
-            return Reason("hosts-closed", "engine", text, {**(why.numbers if why else {}), "closed": len(closed)})
+            text = (
+                f"the open hosts could never hold it: {why.text if why else 'none is open'}; "
+                f"closed: {names}"
+            )
+            return Reason(
+                "hosts-closed",
+                "engine",
+                text,
+                {**(why.numbers if why else {}), "closed": len(closed)},
+            )
         view = self.view()
         if isinstance(self.policy, Explaining):
             said = self._ask(lambda: self.policy.explain(view, row))  # type: ignore[attr-defined]
@@ -328,12 +399,16 @@ class Engine:
         if job.procs > view.free_procs:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
             return Reason("processors", name, text, {"procs": job.procs, "free": view.free_procs})
-        return Reason("policy", name, f"{view.free_procs} processors are free, but {name} did not start it")
+        return Reason(
+            "policy", name, f"{view.free_procs} processors are free, but {name} did not start it"
+        )
 
     def quote(self, job: Job, at: int | None = None) -> Quote | None:
-        """Return the outcome of a job that arrived at ``at`` (default: now), or None if the policy cannot predict it.
+        """Return the outcome of a job that arrived at ``at`` (default: now), or None if the policy
+        cannot predict it.
 
-        The question leaves no trace.  For a job that only closed hosts could hold the answer is None.
+        The question leaves no trace.  For a job that only closed hosts could hold the answer is
+        None.
 
         Raises:
             DecisionError: the policy failed, or changed its memory (seen by an audited engine).
@@ -341,14 +416,24 @@ class Engine:
         reason = self._admission.refusal(job)
         if reason is not None:
             return Quote(reason)
-        if not isinstance(self.policy, Quoting) or (self._cluster.closed and self._open_hosts.refusal(job) is not None):
+        if not isinstance(self.policy, Quoting) or (
+            self._cluster.closed and self._open_hosts.refusal(job) is not None
+        ):
             return None
         policy, own = self.policy, type(self.policy).__module__
-        view = View(self._window, max(self.now or 0, at or 0), self.machine, self._cluster.waiting.rows, self._memory)
+        view = View(
+            self._window,
+            max(self.now or 0, at or 0),
+            self.machine,
+            self._cluster.waiting.rows,
+            self._memory,
+        )
         before = plain.encode(self._memory, own) if self._watch is not None else b""
         quote = checks.answer(self._ask(lambda: policy.quote(view, job)), Quote, name_of(policy))
         if self._watch is not None and plain.encode(self._memory, own) != before:
-            raise DecisionError(f"policy {name_of(policy)} changed its memory when it was asked for a quote")
+            raise DecisionError(
+                f"policy {name_of(policy)} changed its memory when it was asked for a quote"
+            )
         return quote
 
     def phase(self) -> Phase | None:
@@ -359,21 +444,25 @@ class Engine:
         return checks.answer(self._ask(lambda: policy.phase(view)), Phase, name_of(policy))
 
     def host_queues(self) -> list[list[int]] | None:
-        """Return by host the rows that wait for it, in order, or None: the policy keeps no host queues."""
+        """Return by host the rows that wait for it, in order, or None: the policy keeps no host
+        queues."""
         if not isinstance(self.policy, Queueing):
             return None
         policy, view = self.policy, self.view()
         return checks.answer(self._ask(lambda: policy.host_queues(view)), list, name_of(policy))
 
     def price_of(self, row: int) -> int | None:
-        """Return the price of an accepted job in millionths of a processor-hour, or None: the policy has none."""
+        """Return the price of an accepted job in millionths of a processor-hour, or None: the
+        policy has none."""
         if not isinstance(self.policy, Charging):
             return None
         policy, view = self.policy, self.view()
-        return checks.answer(self._ask(lambda: policy.price(view, row)), int | None, name_of(policy))  # type: ignore[arg-type]
+        price = self._ask(lambda: policy.price(view, row))
+        return checks.answer(price, int | None, name_of(policy))  # type: ignore[arg-type]
 
     def allocation_for(self, row: int, hosts: Set[int] | None = None) -> Allocation:
-        """Return the allocation with which a waiting job could start now (on these hosts, if given); empty if there is none.
+        """Return the allocation with which a waiting job could start now (on these hosts, if
+        given); empty if there is none.
 
         Resources that a suspended job had are not free: the policy counts on them.
         """
@@ -386,10 +475,13 @@ class Engine:
             free = [amount if host in hosts else 0 for host, amount in enumerate(free)]
         if row in cluster.parked:
             return ()
-        return cluster.kind.allocation(cluster.machine, free, free_memory, cluster.job(row), cluster.free_resources)
+        return cluster.kind.allocation(
+            cluster.machine, free, free_memory, cluster.job(row), cluster.free_resources
+        )
 
     def _ask(self, question: Callable[[], Any]) -> Any:
-        """Ask the policy; an error inside it is reported as the policy's, with its place in the policy's code."""
+        """Ask the policy; an error inside it is reported as the policy's, with its place in the
+        policy's code."""
         try:
             return question()
         except QbatchError:
@@ -402,17 +494,20 @@ class Engine:
             raise DecisionError(f"policy {name_of(self.policy)} failed {where}: {text}") from error
 
     def _decisions(self, view: View) -> list[Action]:
-        """Return all decisions of the policy, before any of them changes the state that it was looking at."""
+        """Return all decisions of the policy, before any of them changes the state that it was
+        looking at."""
         decisions: list[Action] = self._ask(lambda: list(self.policy.decide(view)))
         for action in decisions:
             if type(action) not in checks.CHECKS:
                 raise DecisionError(
-                    f"policy {name_of(self.policy)} gave {action!r}, which is not an action of qbatch.model.actions"
+                    f"policy {name_of(self.policy)} gave {action!r}, which is not an action of "
+                    "qbatch.model.actions"
                 )
         return decisions
 
     def _take_up(self) -> Iterator[Action]:
-        """Resume the jobs that an earlier policy left suspended, in order of sequence, if their processors are free.
+        """Resume the jobs that an earlier policy left suspended, in order of sequence, if their
+        processors are free.
 
         Those of jobs that the current policy has suspended are not free: the policy counts on them.
         """
@@ -427,7 +522,8 @@ class Engine:
             run = cluster.suspended[row]
             parts = list(parts_of(run.allocation))
             has_memory = run.holds_memory or (
-                all(size <= free_memory[host] for host, _, size in parts) and cluster.lacks(run.allocation) is None
+                all(size <= free_memory[host] for host, _, size in parts)
+                and cluster.lacks(run.allocation) is None
             )
             if has_memory and all(width <= free[host] for host, width, _ in parts):
                 left_behind.remove(row)
@@ -449,9 +545,11 @@ class Engine:
         self._over.append(row)
         return self._cluster.runs.end(row, self.now or 0)
 
-    def _end_quanta(self, at: int, returned: Set[int]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """End what was to run until now; return the trial runs that wait again, the rows that were suspended, and those of
-        the former that only closed hosts could hold."""
+    def _end_quanta(
+        self, at: int, returned: Set[int]
+    ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """End what was to run until now; return the trial runs that wait again, the rows that were
+        suspended, and those of the former that only closed hosts could hold."""
         cluster = self._cluster
         due = {row for row, until in cluster.until.items() if until <= at}
         over = cluster.trials if self._is_new_policy else due & cluster.trials
@@ -462,13 +560,16 @@ class Engine:
         return requeued, stopped, self._requeue(requeued)
 
     def _requeue(self, rows: tuple[int, ...]) -> tuple[int, ...]:
-        """Discard the work of trial runs and put them back into the queue; return those that only closed hosts could hold."""
+        """Discard the work of trial runs and put them back into the queue; return those that only
+        closed hosts could hold."""
         cluster = self._cluster
         if not rows:
             return _NOTHING
         for row in rows:
             if row not in cluster.trials:
-                raise DecisionError(f"row {row} cannot be returned at {self.now}: it is not a trial")
+                raise DecisionError(
+                    f"row {row} cannot be returned at {self.now}: it is not a trial"
+                )
             self._change(row, "returned")
             cluster.runs.give_up(row, self.now or 0)
         places = np.array(rows, np.int64)
@@ -488,7 +589,12 @@ class Engine:
     def _withdraw_all(self, rows: tuple[int, ...]) -> tuple[int, ...]:
         """Withdraw rows (ascending); return those that a policy knows."""
         cluster = self._cluster
-        if len(rows) > _MANY and not cluster.closed and rows[0] >= 0 and rows[-1] < len(cluster.codes):
+        if (
+            len(rows) > _MANY
+            and not cluster.closed
+            and rows[0] >= 0
+            and rows[-1] < len(cluster.codes)
+        ):
             codes, places = np.frombuffer(cluster.codes, np.uint8), np.array(rows, np.int64)
             if (codes[places] == CODES[State.QUEUED]).all() and (np.diff(places) > 0).all():
                 codes[places] = NEXT["withdrawn"][CODES[State.QUEUED]]
@@ -504,7 +610,8 @@ class Engine:
         self._change(row, "withdrawn")
         self._over.append(row)
         if was is State.QUEUED:
-            is_parked = bool(cluster.closed) and row in cluster.parked  # without closed hosts none is
+            # Without closed hosts none is.
+            is_parked = bool(cluster.closed) and row in cluster.parked
             cluster.leave_queue(row)
             return not is_parked
         cluster.runs.drop(row, self.now or 0)
@@ -515,7 +622,9 @@ class Engine:
         closed = set(self._cluster.closed)
         for event in changes:
             if not 0 <= event.host < len(self.machine.hosts):
-                raise DecisionError(f"there is no host {event.host} ({len(self.machine.hosts)} hosts)")
+                raise DecisionError(
+                    f"there is no host {event.host} ({len(self.machine.hosts)} hosts)"
+                )
             if isinstance(event, HostClosed):
                 closed.add(event.host)
             else:
@@ -532,8 +641,12 @@ class Engine:
         queue, parked = cluster.waiting.rows, cluster.parked.rows
         leave, back = queue[~self._could_run(queue)], parked[self._could_run(parked)]
         if len(leave) or len(back):
-            cluster.waiting.replace(np.union1d(np.setdiff1d(queue, leave, assume_unique=True), back))
-            cluster.parked.replace(np.union1d(np.setdiff1d(parked, back, assume_unique=True), leave))
+            cluster.waiting.replace(
+                np.union1d(np.setdiff1d(queue, leave, assume_unique=True), back)
+            )
+            cluster.parked.replace(
+                np.union1d(np.setdiff1d(parked, back, assume_unique=True), leave)
+            )
         return tuple(leave.tolist()), tuple(back.tolist())
 
     def _could_run(self, rows: Int64Array, hosts: Admission | None = None) -> BoolArray:
@@ -543,18 +656,35 @@ class Engine:
             return hosts.holds_chunks(cluster.shapes.arrays, rows)
         return hosts.holds(cluster.columns.asked[:, rows])
 
-    def _arrive(self, jobs: Sequence[Job]) -> tuple[tuple[int, ...], tuple[tuple[int, Reason], ...], tuple[int, ...]]:
-        """Give rows to arrivals; return those that joined the queue, that were refused, that were parked."""
+    def _arrive(
+        self, jobs: Sequence[Job]
+    ) -> tuple[tuple[int, ...], tuple[tuple[int, Reason], ...], tuple[int, ...]]:
+        """Give rows to arrivals; return those that joined the queue, that were refused, that were
+        parked."""
         cluster = self._cluster
         first, replace = len(cluster.jobs), msgspec.structs.replace
-        jobs = [job if job.row == row else replace(job, row=row) for row, job in enumerate(jobs, first)]
+        jobs = [
+            job if job.row == row else replace(job, row=row) for row, job in enumerate(jobs, first)
+        ]
         cluster.add(jobs)
         doubtful = jobs
         if len(jobs) > 1:  # the columns alone show that most fit
             columns, places = cluster.columns, np.arange(first, first + len(jobs))
-            fits = (columns.procs[first:] >= 1) & (columns.estimate[first:] >= 0) & self._could_run(places, self._admission)
-            doubtful = [job for job, does_fit in zip(jobs, fits.tolist(), strict=True) if job.resources or not does_fit]
-        refused = [(job.row, reason) for job in doubtful if (reason := self._admission.refusal(job)) is not None]
+            fits = (
+                (columns.procs[first:] >= 1)
+                & (columns.estimate[first:] >= 0)
+                & self._could_run(places, self._admission)
+            )
+            doubtful = [
+                job
+                for job, does_fit in zip(jobs, fits.tolist(), strict=True)
+                if job.resources or not does_fit
+            ]
+        refused = [
+            (job.row, reason)
+            for job in doubtful
+            if (reason := self._admission.refusal(job)) is not None
+        ]
         for row, _ in refused:
             self._change(row, "reject")
             self._over.append(row)
@@ -599,7 +729,9 @@ class Engine:
                 self._suspend(action)
             case Resume(row=row):
                 self._change(row, "resume")
-                cluster.runs.resume(row, cluster.width(row, cluster.suspended[row].procs), now, action.until)
+                cluster.runs.resume(
+                    row, cluster.width(row, cluster.suspended[row].procs), now, action.until
+                )
             case Resize(row=row):
                 self._change(row, "resize")
                 cluster.runs.resize(row, action.procs, now)
@@ -615,10 +747,16 @@ class Engine:
         now, procs = self.now or 0, procs_of(allocation)
         if self.machine.chunked:
             procs = cluster.width(action.row, procs)
-        cluster.runs.start(action.row, allocation, procs, now, action.until, is_trial=action.is_trial)
+        cluster.runs.start(
+            action.row, allocation, procs, now, action.until, is_trial=action.is_trial
+        )
         if now > cluster.promises.get(action.row, now) and not action.is_trial:
             self._late.append(action.row)
-        return action if action.allocation is allocation else msgspec.structs.replace(action, allocation=allocation)
+        return (
+            action
+            if action.allocation is allocation
+            else msgspec.structs.replace(action, allocation=allocation)
+        )
 
     def _leave_queue(self, row: int) -> None:
         self._cluster.leave_queue(row)

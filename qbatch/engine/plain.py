@@ -1,8 +1,9 @@
-"""Any plain object as bytes and back: the memory of a policy, without pickle, so that the bytes cannot run anything.
+"""Any plain object as bytes and back: the memory of a policy, without pickle, so that the bytes
+cannot run anything.
 
-A value is a number, a text, bytes, None, or a list with its kind as first entry.  Classes are named by module and name,
-and only classes of qbatch or of the policy's own module are made again.  A mutable object that occurs twice is one
-object again.
+A value is a number, a text, bytes, None, or a list with its kind as first entry.  Classes are named
+by module and name, and only classes of qbatch or of the policy's own module are made again.  A
+mutable object that occurs twice is one object again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _ABSENT = object()
 
 
 def encode(value: Any, own_module: str) -> bytes:
-    """Return a value as bytes; classes may come from qbatch or from ``own_module``.  An InputError names another type."""
+    """Return a value as bytes; classes may come from qbatch or from ``own_module``.  An InputError
+    names another type."""
     try:
         return msgspec.msgpack.encode(_Writer(own_module).tree(value))
     except RecursionError as error:
@@ -40,12 +42,14 @@ def decode(data: bytes, own_module: str) -> Any:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"a policy's memory cannot be read back: {type(error).__name__}: {error}") from error
+        raise InputError(
+            f"a policy's memory cannot be read back: {type(error).__name__}: {error}"
+        ) from error
 
 
 def array_tree(array: np.ndarray[Any, Any]) -> list[Any]:
-    """Return an array as (dtype, shape, whether it is writable, bytes); an array of records has the names and dtypes of its
-    fields, and the bytes of one field after another."""
+    """Return an array as (dtype, shape, whether it is writable, bytes); an array of records has the
+    names and dtypes of its fields, and the bytes of one field after another."""
     fields = {name: dtype for name, (dtype, *_) in (array.dtype.fields or {}).items()}
     if array.dtype.hasobject or any(dtype.shape or dtype.names for dtype in fields.values()):
         raise InputError(f"an array of {array.dtype} cannot be written down")
@@ -61,7 +65,8 @@ def array_of(tree: Any) -> np.ndarray[Any, Any]:
     if isinstance(kind, str):
         array = np.frombuffer(data, dtype=np.dtype(kind)).reshape(shape).copy()
     else:
-        fields = np.dtype([(name, np.dtype(each)) for name, each in kind], align=True)  # like the tables of the core
+        # Like the tables of the core.
+        fields = np.dtype([(name, np.dtype(each)) for name, each in kind], align=True)
         array, begin = np.zeros(shape, np.dtype((np.record, fields))), 0
         for name, each in kind:
             column = np.frombuffer(data, np.dtype(each), array.size, begin)
@@ -113,8 +118,8 @@ class _Writer:
         if kind is dict:
             return ["d", *(self.tree(part) for pair in value.items() for part in pair)]
         if kind in (set, frozenset):
-            # Ordered by their bytes, so that equal sets have equal bytes; entries of a set are frozen, and each is
-            # numbered separately.
+            # Ordered by their bytes, so that equal sets have equal bytes; entries of a set are
+            # frozen, and each is numbered separately.
             trees = [_Writer(self.own_module).tree(entry) for entry in value]
             return ["s" if kind is set else "f", *sorted(trees, key=msgspec.msgpack.encode)]
         if kind is bytearray:
@@ -126,11 +131,14 @@ class _Writer:
         name = [kind.__module__, kind.__qualname__]
         if not (kind.__module__.startswith("qbatch.") or kind.__module__ == self.own_module):
             raise InputError(
-                f"a policy remembers {'.'.join(name)}; only plain values and classes of qbatch or of the "
+                f"a policy remembers {'.'.join(name)}; only plain values and classes of qbatch or "
+                "of the "
                 f"policy's own module ({self.own_module}) can be written down"
             )
         if "<locals>" in kind.__qualname__:
-            raise InputError(f"a policy remembers {'.'.join(name)}, a class inside a function: move it out")
+            raise InputError(
+                f"a policy remembers {'.'.join(name)}, a class inside a function: move it out"
+            )
         if isinstance(value, Enum):
             return ["e", *name, value.name]
         if isinstance(value, msgspec.Struct):
@@ -138,9 +146,15 @@ class _Writer:
             return ["M" if _is_frozen(value, kind) else "m", *name, *map(self.tree, parts)]
         if isinstance(value, tuple) and hasattr(kind, "_fields"):
             return ["n", *name, *map(self.tree, value)]
-        if isinstance(value, list | tuple | dict | set | frozenset | str | bytes | int | float | type) or callable(value):
-            raise InputError(f"a policy remembers a {kind.__qualname__}, which cannot be written down")
-        fields = getattr(value, "__dict__", {}) | {slot: getattr(value, slot, _ABSENT) for slot in _slots(kind)}
+        if isinstance(
+            value, list | tuple | dict | set | frozenset | str | bytes | int | float | type
+        ) or callable(value):
+            raise InputError(
+                f"a policy remembers a {kind.__qualname__}, which cannot be written down"
+            )
+        fields = getattr(value, "__dict__", {}) | {
+            slot: getattr(value, slot, _ABSENT) for slot in _slots(kind)
+        }
         fields = {name: part for name, part in fields.items() if part is not _ABSENT}
         return ["o", *name, *(self.tree(part) for pair in fields.items() for part in pair)]
 
@@ -179,7 +193,8 @@ class _Reader:
         return self._mutable(tag, rest)
 
     def _mutable(self, tag: str, rest: list[Any]) -> Any:
-        """Return a mutable object, which may occur again; a list, a dictionary or an object also inside itself."""
+        """Return a mutable object, which may occur again; a list, a dictionary or an object also
+        inside itself."""
         place, made = len(self.made), self.made
         made.append(_ABSENT)
         match tag:
@@ -217,10 +232,19 @@ class _Reader:
     def _class(self, rest: list[Any], family: type) -> Any:
         module, name = rest[:2]
         if not (module.startswith("qbatch.") or module == self.own_module):
-            raise InputError(f"a snapshot names the class {module}.{name}, which is neither qbatch's nor the policy's")
+            raise InputError(
+                f"a snapshot names the class {module}.{name}, which is neither qbatch's nor the "
+                "policy's"
+            )
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-        if not isinstance(found, type) or found.__module__ != module or not issubclass(found, family):
-            raise InputError(f"a snapshot names {module}.{name}, which is not a class of the right kind")
+        if (
+            not isinstance(found, type)
+            or found.__module__ != module
+            or not issubclass(found, family)
+        ):
+            raise InputError(
+                f"a snapshot names {module}.{name}, which is not a class of the right kind"
+            )
         return found

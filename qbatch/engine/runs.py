@@ -1,6 +1,8 @@
-"""The running and the suspended jobs; :mod:`qbatch.planning.kernels.verbs` makes each change, as in the compiled loops.
+"""The running and the suspended jobs; :mod:`qbatch.planning.kernels.verbs` makes each change, as in
+the compiled loops.
 
-The tables hold everything that a kernel reads; allocations, for policies and drivers, are kept in addition.
+The tables hold everything that a kernel reads; allocations, for policies and drivers, are kept in
+addition.
 """
 
 from __future__ import annotations
@@ -21,14 +23,16 @@ from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.view import Run
 
 SUBMITTED, ESTIMATED, STARTED, ASKED = range(4)
-"""Rows of ``Cluster.table``: submission, estimate, first start, and from ``ASKED`` on the request of each resource."""
+"""Rows of ``Cluster.table``: submission, estimate, first start, and from ``ASKED`` on the request
+of each resource."""
 
 _NONE = np.empty(0, np.int64)
 _UNKNOWN = LogTable(_NONE, _NONE, np.empty(0, np.int8))
 _WRITE_ACTION = Struct(f"={len(cast('tuple[str, ...]', tables.ACTION.names))}q").pack_into
 
 Verbs = Callable[[JobColumns, LogTable, StateTables, ScheduleTable], Iterator[int]]
-"""Returns a generator over the tables that carries out ``counts.decided`` of ``state.actions`` at each step."""
+"""Returns a generator over the tables that carries out ``counts.decided`` of ``state.actions`` at
+each step."""
 
 
 def places_of(record: np.dtype[Any], *names: str) -> tuple[int, ...]:
@@ -37,7 +41,9 @@ def places_of(record: np.dtype[Any], *names: str) -> tuple[int, ...]:
     return tuple(map(fields.index, names))
 
 
-_RUNNING, _PARTS, _NOW, _DECIDED, _INTERVALS = places_of(tables.COUNTS, "running", "parts", "now", "decided", "intervals")
+_RUNNING, _PARTS, _NOW, _DECIDED, _INTERVALS = places_of(
+    tables.COUNTS, "running", "parts", "now", "decided", "intervals"
+)
 _SINCE, _DONE, _END, _UNTIL = places_of(tables.RUN, "since", "done", "end", "until")
 _IS_TRIAL, _PROCS, _KEEPS = places_of(tables.RUN, "is_trial", "procs", "keeps")
 
@@ -45,10 +51,11 @@ _IS_TRIAL, _PROCS, _KEEPS = places_of(tables.RUN, "is_trial", "procs", "keeps")
 class RunTables:
     """The running jobs (``running``, in order of their last start) and the suspended ones, by row.
 
-    ``until``: when the engine suspends a running job, or ends its trial run; ``trials``: the rows of trial runs.
-    ``jobs``, ``log``, ``state``, ``done``: the tables, as the kernels take them.  For access to single entries:
-    ``counts``; ``cells``, the runs by row and field; ``ended``, the rows that ended in a round of a loop; ``endings``.
-    ``shown``, ``ends``, ``amounts``: the parts of running jobs, and two rows of them, read-only and longer than what is in use.
+    ``until``: when the engine suspends a running job, or ends its trial run; ``trials``: the rows
+    of trial runs. ``jobs``, ``log``, ``state``, ``done``: the tables, as the kernels take them.
+     For access to single entries: ``counts``; ``cells``, the runs by row and field; ``ended``, the
+    rows that ended in a round of a loop; ``endings``. ``shown``, ``ends``, ``amounts``: the parts
+    of running jobs, and two rows of them, read-only and longer than what is in use.
     """
 
     def __init__(self, table: Int64Array, hosts: Int64Array) -> None:
@@ -60,16 +67,29 @@ class RunTables:
         self.by_end: tuple[Int64Array, Int64Array, int] | None = None
         rows, most = table.shape[1], 64
         state = StateTables(
-            counts=np.zeros(1, tables.COUNTS), endings=np.empty((0, 2), np.int64), waiting=_NONE,
-            parts=np.empty((tables.AMOUNTS + hosts.shape[1] + 2, most + hosts.shape[2]), np.int64), hosts=hosts,
-            started=np.empty(1, np.int64), places=_NONE, ended=_NONE, stopped=_NONE, returned=_NONE,
-            runs=np.zeros(rows, tables.RUN), running=np.empty(most, np.int64), intervals=np.empty(0, tables.INTERVAL),
+            counts=np.zeros(1, tables.COUNTS),
+            endings=np.empty((0, 2), np.int64),
+            waiting=_NONE,
+            parts=np.empty((tables.AMOUNTS + hosts.shape[1] + 2, most + hosts.shape[2]), np.int64),
+            hosts=hosts,
+            started=np.empty(1, np.int64),
+            places=_NONE,
+            ended=_NONE,
+            stopped=_NONE,
+            returned=_NONE,
+            runs=np.zeros(rows, tables.RUN),
+            running=np.empty(most, np.int64),
+            intervals=np.empty(0, tables.INTERVAL),
             actions=np.empty(1, tables.ACTION),
-        )  # fmt: skip
+        )
         done = _schedule(table, np.zeros(rows, np.int64))
-        self.hold(_columns(table), _UNKNOWN, state, done, partial(GeneratorEntry, verbs.carried_out))
+        self.hold(
+            _columns(table), _UNKNOWN, state, done, partial(GeneratorEntry, verbs.carried_out)
+        )
 
-    def hold(self, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, make: Verbs) -> None:
+    def hold(
+        self, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, make: Verbs
+    ) -> None:
         """Hold these tables; ``make`` returns a generator that carries out verbs on them."""
         self.jobs, self.log, self.state, self.done, self._make = jobs, log, state, done, make
         self._steps: Iterator[int] | None = None
@@ -82,9 +102,16 @@ class RunTables:
         self.by_end = None
 
     def hold_jobs(self, table: Int64Array) -> None:
-        """Hold longer columns of jobs.  The tables of runs have no valid values for a job that has not begun."""
+        """Hold longer columns of jobs.  The tables of runs have no valid values for a job that has
+        not begun."""
         runs, host = longer(self.state.runs, table.shape[1]), longer(self.done.host, table.shape[1])
-        self.hold(_columns(table), self.log, self.state._replace(runs=runs), _schedule(table, host), self._make)
+        self.hold(
+            _columns(table),
+            self.log,
+            self.state._replace(runs=runs),
+            _schedule(table, host),
+            self._make,
+        )
 
     def hold_log(self, log: LogTable) -> None:
         self.hold(self.jobs, log, self.state, self.done, self._make)
@@ -97,7 +124,9 @@ class RunTables:
     def intervals(self) -> Int64Array | None:
         """The execution intervals, each with the fields of ``INTERVAL``; None if there are none."""
         count = self.counts[_INTERVALS]
-        return self.state.intervals[:count].view(np.int64).reshape(count, -1).copy() if count else None
+        return (
+            self.state.intervals[:count].view(np.int64).reshape(count, -1).copy() if count else None
+        )
 
     @property
     def count(self) -> int:
@@ -115,7 +144,16 @@ class RunTables:
         intervals = self.state.intervals
         self.hold_state(intervals=np.concatenate([intervals, np.empty_like(intervals)]))
 
-    def start(self, row: int, allocation: Allocation, procs: int, now: int, until: int | None, *, is_trial: bool) -> None:
+    def start(
+        self,
+        row: int,
+        allocation: Allocation,
+        procs: int,
+        now: int,
+        until: int | None,
+        *,
+        is_trial: bool,
+    ) -> None:
         """Start a job on an allocation, of which it uses ``procs`` processors."""
         self.held[row] = allocation
         if is_trial:
@@ -137,14 +175,17 @@ class RunTables:
 
     def stood_still(self, row: int, now: int, *, keeps_memory: bool) -> None:
         """Record that a job was suspended."""
-        self.suspended[row] = msgspec.structs.replace(self.over(row, now), holds_memory=keeps_memory)
+        self.suspended[row] = msgspec.structs.replace(
+            self.over(row, now), holds_memory=keeps_memory
+        )
 
     def resume(self, row: int, procs: int, now: int, until: int | None) -> None:
         self.held[row] = allocation = self.suspended.pop(row).allocation
         self._run(tables.RESUME, row, allocation, procs, now, until)
 
     def resize(self, row: int, procs: int, now: int) -> None:
-        """Give a job another number of processors on its one host; a suspended job gets it when it resumes."""
+        """Give a job another number of processors on its one host; a suspended job gets it when it
+        resumes."""
         run = self.suspended.get(row) or self.run_of(row)
         allocation = (msgspec.structs.replace(run.allocation[0], procs=procs),)
         if row in self.suspended:
@@ -170,7 +211,9 @@ class RunTables:
         self.trials.discard(row)
         return Run(row, self.held.pop(row), now, self.cells[row, _END], self.cells[row, _DONE])
 
-    def _run(self, kind: int, row: int, allocation: Allocation, procs: int, now: int, until: int | None) -> None:
+    def _run(
+        self, kind: int, row: int, allocation: Allocation, procs: int, now: int, until: int | None
+    ) -> None:
         if until is not None:
             self.until[row] = until
         counts, state = self.counts, self.state
@@ -184,25 +227,42 @@ class RunTables:
         self._act(kind, row, now, allocation, procs, until=until)
 
     def _act(
-        self, kind: int, row: int, now: int, allocation: Allocation = (), procs: int = 0, held: int = 0, until: int | None = None
-    ) -> None:  # fmt: skip
+        self,
+        kind: int,
+        row: int,
+        now: int,
+        allocation: Allocation = (),
+        procs: int = 0,
+        held: int = 0,
+        until: int | None = None,
+    ) -> None:
         if self.counts[_INTERVALS] == self._most_intervals:
             self.more_intervals()
         counts, host, parts = self.counts, -1, 0
         first = allocation[0] if len(allocation) == 1 else None
-        if first is not None and first.count == 1 and first.procs == procs and not first.resources:  # the usual case
+        # The usual case.
+        if first is not None and first.count == 1 and first.procs == procs and not first.resources:
             host, held = first.host, first.memory
         else:
             for parts, part in enumerate(amounts_of(allocation), 1):
-                for column, value in zip(self._parts[tables.HOST:], part, strict=False):
+                for column, value in zip(self._parts[tables.HOST :], part, strict=False):
                     column[counts[_PARTS] + parts - 1] = value
-        _WRITE_ACTION(self._action, 0, kind, row, host, procs, held, -1 if until is None else until, parts)
+        _WRITE_ACTION(
+            self._action, 0, kind, row, host, procs, held, -1 if until is None else until, parts
+        )
         counts[_NOW], counts[_DECIDED] = now, 1
         next(self.steps)
         self.by_end = None
 
-    def restore(self, running: list[Run], suspended: list[Run], parts: Int64Array, width: Callable[[int, int], int]) -> None:
-        """Hold these jobs, and the parts of the running ones; ``width``: the processors that a job uses of its allocated ones."""
+    def restore(
+        self,
+        running: list[Run],
+        suspended: list[Run],
+        parts: Int64Array,
+        width: Callable[[int, int], int],
+    ) -> None:
+        """Hold these jobs, and the parts of the running ones; ``width``: the processors that a job
+        uses of its allocated ones."""
         rows = np.sort(np.array([run.row for run in running], np.int64))
         space = np.empty((len(parts), parts.shape[1] + 2 * self.state.hosts.shape[2]), np.int64)
         space[:, : parts.shape[1]] = parts
@@ -211,7 +271,11 @@ class RunTables:
         cells = self.cells
         for run in (*running, *suspended):
             row = run.row
-            cells[row, _DONE], cells[row, _END], cells[row, _PROCS] = run.done, run.expected_end, width(row, run.procs)
+            cells[row, _DONE], cells[row, _END], cells[row, _PROCS] = (
+                run.done,
+                run.expected_end,
+                width(row, run.procs),
+            )
             cells[row, _IS_TRIAL], cells[row, _UNTIL] = row in self.trials, self.until.get(row, -1)
             cells[row, _KEEPS] = run.holds_memory
         for run in running:
@@ -221,7 +285,9 @@ class RunTables:
     def set_back(self, by: int) -> None:
         """Set every instant back by ``by`` microseconds."""
         for row, run in self.suspended.items():
-            self.suspended[row] = msgspec.structs.replace(run, since=run.since - by, expected_end=run.expected_end - by)
+            self.suspended[row] = msgspec.structs.replace(
+                run, since=run.since - by, expected_end=run.expected_end - by
+            )
         for row in (*self.held, *self.suspended):
             self.cells[row, _END] -= by
         for row in self.held:
@@ -254,7 +320,8 @@ def _columns(table: Int64Array) -> JobColumns:
 
 
 def longer(array: Any, rows: int) -> Any:
-    """Return an array of ``rows`` rows that begins with another one; pages that are never written take no memory."""
+    """Return an array of ``rows`` rows that begins with another one; pages that are never written
+    take no memory."""
     longer = np.zeros(rows, array.dtype)
     longer[: len(array)] = array[:rows]
     return longer
@@ -265,5 +332,6 @@ def _schedule(table: Int64Array, host: Int64Array) -> ScheduleTable:
 
 
 def _cells_of(array: Any) -> Any:
-    """Return the entries of an array, of records as whole numbers: NumPy takes three times as long entry by entry."""
+    """Return the entries of an array, of records as whole numbers: NumPy takes three times as long
+    entry by entry."""
     return memoryview(array.view(np.int64) if array.dtype.names else array)

@@ -1,7 +1,9 @@
-"""An engine as bytes and back, so that a daemon that was killed continues as if nothing had happened.
+"""An engine as bytes and back, so that a daemon that was killed continues as if nothing had
+happened.
 
-A snapshot is a mark, a SHA-256 of the body, and the body: one MessagePack record with the cluster's arrays, the living
-jobs, and the policy's memory (:mod:`qbatch.engine.plain`).  Damaged bytes are refused.
+A snapshot is a mark, a SHA-256 of the body, and the body: one MessagePack record with the cluster's
+arrays, the living jobs, and the policy's memory (:mod:`qbatch.engine.plain`).  Damaged bytes are
+refused.
 """
 
 from __future__ import annotations
@@ -83,10 +85,15 @@ class _Body(msgspec.Struct):
 
 
 def dump(engine: Engine) -> bytes:
-    """Return an engine as bytes for :func:`load`; an InputError if the policy's memory cannot be written down."""
+    """Return an engine as bytes for :func:`load`; an InputError if the policy's memory cannot be
+    written down."""
     cluster = engine._cluster
     jobs = [job for job in cluster.jobs if job is not None]
-    alike = np.empty(0, np.int64) if cluster.shapes is None else cluster.shapes.alike(cluster.shaped_rows())
+    alike = (
+        np.empty(0, np.int64)
+        if cluster.shapes is None
+        else cluster.shapes.alike(cluster.shaped_rows())
+    )
     body = _Body(
         format=FORMAT,
         machine=_identity(engine.machine),
@@ -118,7 +125,8 @@ def dump(engine: Engine) -> bytes:
 
 
 def load(machine: Machine, policy: Policy, data: bytes, *, is_audited: bool = False) -> Engine:
-    """Return the engine that was dumped: from here on it behaves exactly, to the bit, as the other would have.
+    """Return the engine that was dumped: from here on it behaves exactly, to the bit, as the other
+    would have.
 
     Raises:
         InputError: the bytes are damaged, or from another machine, policy or version.
@@ -128,17 +136,28 @@ def load(machine: Machine, policy: Policy, data: bytes, *, is_audited: bool = Fa
         raise InputError("this is not a snapshot of a qbatch engine")
     packed = memoryview(data)[_START:]
     if hashlib.sha256(packed).digest() != data[len(_MARK) : _START]:
-        raise InputError("the snapshot is damaged or cut short: its checksum is wrong; use an older one and the journal")
+        raise InputError(
+            "the snapshot is damaged or cut short: its checksum is wrong; use an older one and the "
+            "journal"
+        )
     try:
         body = msgspec.msgpack.decode(packed, type=_Body)
     except msgspec.DecodeError as error:
-        raise InputError(f"the snapshot was written by another version of qbatch: {error}") from error
+        raise InputError(
+            f"the snapshot was written by another version of qbatch: {error}"
+        ) from error
     if body.format != FORMAT:
-        raise InputError(f"the snapshot has format {body.format}; this version of qbatch reads {FORMAT}")
+        raise InputError(
+            f"the snapshot has format {body.format}; this version of qbatch reads {FORMAT}"
+        )
     if body.machine != _identity(machine):
-        raise InputError("the snapshot is of another machine: its hosts or classes are not those of this one")
+        raise InputError(
+            "the snapshot is of another machine: its hosts or classes are not those of this one"
+        )
     if body.policy != name_of(policy):
-        raise InputError(f"the snapshot is of the policy {body.policy!r}, not of {name_of(policy)!r}")
+        raise InputError(
+            f"the snapshot is of the policy {body.policy!r}, not of {name_of(policy)!r}"
+        )
     try:
         _restore(engine, body)
     except (IndexError, ValueError, TypeError, OverflowError) as error:
@@ -149,7 +168,10 @@ def load(machine: Machine, policy: Policy, data: bytes, *, is_audited: bool = Fa
 def _restore(engine: Engine, body: _Body) -> None:
     cluster, count = engine._cluster, len(body.states)
     if count and max(body.states) >= len(STATES):
-        raise InputError("the snapshot contains states that this version of qbatch does not know; start from the journal")
+        raise InputError(
+            "the snapshot contains states that this version of qbatch does not know; start from "
+            "the journal"
+        )
     cluster.jobs[:] = [None] * count
     for job in body.jobs:
         cluster.jobs[job.row] = job
@@ -167,7 +189,9 @@ def _restore(engine: Engine, body: _Body) -> None:
     cluster.promises.update(body.promises)
     cluster.left_behind.update(body.left_behind)
     parts = body.parts.table(len(cluster.parts))
-    cluster.runs.restore(list(map(_read, body.running)), list(map(_read, body.suspended)), parts, cluster.width)
+    cluster.runs.restore(
+        list(map(_read, body.running)), list(map(_read, body.suspended)), parts, cluster.width
+    )
     if cluster.shapes is not None:  # one job per shape is enough, not one per row
         cluster.shapes.restore(cluster.shaped_rows(), body.alike.array(), cluster.job)
     engine.now = body.now

@@ -1,8 +1,10 @@
-"""The states of a job and the legal transitions between them, as one table; it knows neither time, hosts nor policies.
+"""The states of a job and the legal transitions between them, as one table; it knows neither time,
+hosts nor policies.
 
-``TRANSITIONS`` contains everything that may happen to a job's state; the engine refuses what is not there.  A job is
-QUEUED when it waits, also after a trial run; RUNNING while it holds processors; SUSPENDED when it has run, holds no
-processors and may hold its memory.  The other three states are ends.  ``qbatch states`` prints the diagram.
+``TRANSITIONS`` contains everything that may happen to a job's state; the engine refuses what is not
+there.  A job is QUEUED when it waits, also after a trial run; RUNNING while it holds processors;
+SUSPENDED when it has run, holds no processors and may hold its memory.  The other three states are
+ends.  ``qbatch states`` prints the diagram.
 """
 
 from __future__ import annotations
@@ -41,7 +43,10 @@ CODES = {state: code for code, state in enumerate(STATES)}
 """The code of each state in arrays, one byte."""
 
 NEXT: dict[str, tuple[int, ...]] = {
-    cause: tuple(CODES[TRANSITIONS[state, cause]] if (state, cause) in TRANSITIONS else -1 for state in STATES)
+    cause: tuple(
+        CODES[TRANSITIONS[state, cause]] if (state, cause) in TRANSITIONS else -1
+        for state in STATES
+    )
     for _, cause in TRANSITIONS
 }
 """The same table in codes: by cause, the state after each state, -1 if it is not allowed."""
@@ -52,7 +57,10 @@ ENDS = frozenset(state for state in State if all(source is not state for source,
 
 def diagram(style: str = "text") -> str:
     """Return the table as a diagram: ``text``, ``mermaid`` or ``dot``."""
-    edges = [(source.value if source else "", cause, target.value) for (source, cause), target in TRANSITIONS.items()]
+    edges = [
+        (source.value if source else "", cause, target.value)
+        for (source, cause), target in TRANSITIONS.items()
+    ]
     if style == "mermaid":
         lines = ["stateDiagram-v2"]
         lines += [f"    {source or '[*]'} --> {target}: {cause}" for source, cause, target in edges]
@@ -60,7 +68,9 @@ def diagram(style: str = "text") -> str:
         return "\n".join(lines)
     if style == "dot":
         lines = ["digraph states {", '    "" [shape=point];']
-        lines += [f'    "{source}" -> "{target}" [label="{cause}"];' for source, cause, target in edges]
+        lines += [
+            f'    "{source}" -> "{target}" [label="{cause}"];' for source, cause, target in edges
+        ]
         return "\n".join([*lines, "}"])
     lines = []
     for state in (None, *State):

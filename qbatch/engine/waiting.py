@@ -1,6 +1,7 @@
 """Waiting rows in order of sequence: one array with a head and a tail, made for millions of them.
 
-Removals are recorded and carried out at the next read: a pass that starts a thousand jobs moves the array once.
+Removals are recorded and carried out at the next read: a pass that starts a thousand jobs moves the
+array once.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ class Waiting:
 
     def __init__(self, rows: Int64Array | None = None) -> None:
         self._leaving: list[int] = []
-        self._hold(np.empty(64, np.int64) if rows is None else rows, 0 if rows is None else len(rows))
+        self._hold(
+            np.empty(64, np.int64) if rows is None else rows, 0 if rows is None else len(rows)
+        )
 
     def _hold(self, array: Int64Array, tail: int) -> None:
         """Hold the first ``tail`` rows of an array."""

@@ -1,7 +1,9 @@
-"""Messages for callers of the library: a function names an argument where a command names an option.
+"""Messages for callers of the library: a function names an argument where a command names an
+option.
 
-The packages below raise their errors in the words of the command line (``--from 'x': neither seconds ...``).  Text
-after ``qbatch VERB`` in a message is a command to be typed, and stays as it is.
+The packages below raise their errors in the words of the command line (``--from 'x': neither
+seconds ...``).  Text after ``qbatch VERB`` in a message is a command to be typed, and stays as it
+is.
 """
 
 from __future__ import annotations
@@ -17,15 +19,21 @@ Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
 
 _OTHER_NAMES = {
-    "from": "since", "to": "before", "policy": "policies", "with": "replicas", "no-kill": "kill=False", "colour-by": "colour_by",
-}  # fmt: skip
+    "from": "since",
+    "to": "before",
+    "policy": "policies",
+    "with": "replicas",
+    "no-kill": "kill=False",
+    "colour-by": "colour_by",
+}
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)( [A-Z]{1,9}\b)?")
 _COMMAND = re.compile(r"\bqbatch [a-z]+ ")
 _OF_COMMANDS_ONLY = " (--skipped FILE lists them)"
 
 
 def in_arguments(text: str) -> str:
-    """Return a message with arguments instead of options: ``--machine FILE`` becomes ``machine=FILE``, ``--from`` ``since``."""
+    """Return a message with arguments instead of options: ``--machine FILE`` becomes
+    ``machine=FILE``, ``--from`` ``since``."""
     text = text.replace(_OF_COMMANDS_ONLY, "")
     command = _COMMAND.search(text)
     end = command.start() if command else len(text)

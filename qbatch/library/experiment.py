@@ -1,7 +1,8 @@
-"""An experiment between reading and printing: a log on a machine, the schedules of policies, the record of them.
+"""An experiment between reading and printing: a log on a machine, the schedules of policies, the
+record of them.
 
-``qbatch replay`` and :func:`qbatch.replay` share this module.  Messages name the options of the command;
-:mod:`qbatch.library.arguments` translates them for the library.
+``qbatch replay`` and :func:`qbatch.replay` share this module.  Messages name the options of the
+command; :mod:`qbatch.library.arguments` translates them for the library.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _WARMUP_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 class Experiment:
     """A log on a machine, ready to be replayed.
 
-    ``work``: the jobs of the log that can run there.  ``follows``: if users wait for their jobs (``closed``), the job of the
-    log for which each job waits.
+    ``work``: the jobs of the log that can run there.  ``follows``: if users wait for their jobs
+    (``closed``), the job of the log for which each job waits.
     """
 
     log: Log
@@ -51,11 +52,17 @@ class Experiment:
     follows: Feedback | None = None
 
     def closed(self) -> Experiment:
-        """Return the same experiment with users that wait for their jobs before they submit the next."""
+        """Return the same experiment with users that wait for their jobs before they submit the
+        next."""
         return replace(self, follows=feedback_of(self.log))
 
     def schedule(
-        self, policy: Policy, *, driver: str = "auto", is_audited: bool = False, progress: ProgressCallback | None = None
+        self,
+        policy: Policy,
+        *,
+        driver: str = "auto",
+        is_audited: bool = False,
+        progress: ProgressCallback | None = None,
     ) -> Schedule:
         """Return the schedule of a policy.
 
@@ -64,11 +71,18 @@ class Experiment:
         """
         jobs: Workload | FeedbackSource = self.work
         if self.follows is not None:
-            jobs = feedback_source(self.log, self.work, self.machine, self.follows, self.options.load)
-        return run(jobs, self.machine, policy, driver=driver, is_audited=is_audited, progress=progress)
+            jobs = feedback_source(
+                self.log, self.work, self.machine, self.follows, self.options.load
+            )
+        return run(
+            jobs, self.machine, policy, driver=driver, is_audited=is_audited, progress=progress
+        )
 
-    def document(self, schedules: Sequence[Schedule], by: Iterable[str], command: Sequence[str]) -> dict[str, Any]:
-        """Return the record of all schedules, schema ``qbatch.replay/1``; ``by``: breakdowns; ``command``: its command line."""
+    def document(
+        self, schedules: Sequence[Schedule], by: Iterable[str], command: Sequence[str]
+    ) -> dict[str, Any]:
+        """Return the record of all schedules, schema ``qbatch.replay/1``; ``by``: breakdowns;
+        ``command``: its command line."""
         facts: dict[str, Any] = {}  # that only some logs have
         if count := int((self.work.deadline >= 0).sum()):
             facts["deadlines"] = count
@@ -77,55 +91,88 @@ class Experiment:
         if self.follows is not None:
             facts["closed"] = self._closed_facts(self.follows)
         log = log_facts(self.log, self.work)
-        return document_of(log, self.work, self.machine, self.options, schedules, by, facts, command)
+        return document_of(
+            log, self.work, self.machine, self.options, schedules, by, facts, command
+        )
 
     def notes(self, policies: Iterable[Policy]) -> list[str]:
-        """Return remarks to print before the numbers, a sentence each; ``note_of_users`` describes how users wait."""
+        """Return remarks to print before the numbers, a sentence each; ``note_of_users`` describes
+        how users wait."""
         log, work = self.log, self.work
         notes = list(log.notes)
         for reason, count in work.skipped.items():
-            notes.append(f"{count} jobs skipped: {reason.replace('_', ' ')} (--skipped FILE lists them)")
+            notes.append(
+                f"{count} jobs skipped: {reason.replace('_', ' ')} (--skipped FILE lists them)"
+            )
         if work.estimates_missing and self.options.estimates == "log":
             notes.append(missing_estimates_of(work.estimates_missing, len(work)))
         if counts := self._unfinished():
             notes.append(
-                f"when the log was written (second {counts['second']:g}), {counts['running']:,} of these jobs ran and "
-                f"{counts['waiting']:,} waited: they take part and are counted, with the requested time as run time; their "
+                f"when the log was written (second {counts['second']:g}), {counts['running']:,} of "
+                "these jobs ran and "
+                f"{counts['waiting']:,} waited: they take part and are counted, with the requested "
+                "time as run time; their "
                 "slowdowns, and waits that end after it, are projections"
             )
         if self.machine.is_one_pool and is_on_hosts(log.header):
-            notes.append("the log's jobs ran on several hosts; here all processors are one pool (--machine FILE describes hosts)")
+            notes.append(
+                "the log's jobs ran on several hosts; here all processors are one pool (--machine "
+                "FILE describes hosts)"
+            )
         notes += left_out_notes({"log": log_facts(log, work)})
         killed = int((work.run < work.logged_run).sum())
         if killed:
-            notes.append(f"{killed} jobs run longer than their estimate and are ended there (--no-kill lifts it)")
+            notes.append(
+                f"{killed} jobs run longer than their estimate and are ended there (--no-kill "
+                "lifts it)"
+            )
         if not work.counted.any():
             notes.append("--warmup is longer than the log: no job is counted")
         heedless = note_of_classes(policies, self.machine)
         return [*notes, heedless] if heedless else notes
 
     def note_of_users(self) -> str:
-        """Return how many jobs are submitted after others, and how that is known; empty if users do not wait."""
+        """Return how many jobs are submitted after others, and how that is known; empty if users do
+        not wait."""
         if self.follows is None:
             return ""
         facts = self._closed_facts(self.follows)
         how = "by its field 17" if facts["is_told"] else "derived, since it has no field 17"
-        lacking = "" if facts["jobs"] or facts["is_told"] else "; that takes users and waits, which a generated log lacks"
-        return f"{facts['jobs']:,} of {len(self.work):,} jobs of the log are submitted after another has ended ({how}{lacking})"
+        lacking = (
+            ""
+            if facts["jobs"] or facts["is_told"]
+            else "; that takes users and waits, which a generated log lacks"
+        )
+        return (
+            f"{facts['jobs']:,} of {len(self.work):,} jobs of the log are submitted after "
+            f"another has ended ({how}{lacking})"
+        )
 
     def _unfinished(self) -> dict[str, Any]:
-        """Return when the log was written and how many of its jobs ran and waited then; empty if none did."""
+        """Return when the log was written and how many of its jobs ran and waited then; empty if
+        none did."""
         found = unfinished_of(self.log)
         if found is None:
             return {}
-        running, waiting = (int(mask[self.work.log_row].sum()) for mask in (found.runs, found.waits))
-        return {"second": found.second, "running": running, "waiting": waiting} if running or waiting else {}
+        running, waiting = (
+            int(mask[self.work.log_row].sum()) for mask in (found.runs, found.waits)
+        )
+        return (
+            {"second": found.second, "running": running, "waiting": waiting}
+            if running or waiting
+            else {}
+        )
 
     def _closed_facts(self, follows: Feedback) -> dict[str, Any]:
-        return {"jobs": int((follows.predecessor[self.work.log_row] >= 0).sum()), "is_told": follows.is_told}
+        return {
+            "jobs": int((follows.predecessor[self.work.log_row] >= 0).sum()),
+            "is_told": follows.is_told,
+        }
 
 
-def experiment_of(log: Log, machine: Machine, options: Options, deadlines: Int64Array | None = None) -> Experiment:
+def experiment_of(
+    log: Log, machine: Machine, options: Options, deadlines: Int64Array | None = None
+) -> Experiment:
     """Return the experiment of a log on a machine.
 
     Args:
@@ -139,7 +186,8 @@ def experiment_of(log: Log, machine: Machine, options: Options, deadlines: Int64
 
 
 def machine_of(log: Log, procs: int | None, name: str | None) -> Machine:
-    """Return the machine of a file or a shipped name; without one, ``procs`` processors or those of the log's header.
+    """Return the machine of a file or a shipped name; without one, ``procs`` processors or those of
+    the log's header.
 
     Raises:
         InputError: the file cannot be used, or the number of processors is unknown.
@@ -163,12 +211,15 @@ def check_load(load: float) -> None:
 
 
 def warmup_of(text: str) -> dict[str, Any]:
-    """Return the fields of ``Options`` for ``3600``, ``90m``, ``12h``, ``7d``, ``1w`` or an ISO time.
+    """Return the fields of ``Options`` for ``3600``, ``90m``, ``12h``, ``7d``, ``1w`` or an ISO
+    time.
 
     Raises:
         UsageError: the text is none of these.
     """
-    number, unit = (text[:-1], _WARMUP_UNITS[text[-1]]) if text and text[-1] in _WARMUP_UNITS else (text, 1)
+    number, unit = (
+        (text[:-1], _WARMUP_UNITS[text[-1]]) if text and text[-1] in _WARMUP_UNITS else (text, 1)
+    )
     try:
         value = float(number) * unit
     except ValueError:
@@ -178,7 +229,8 @@ def warmup_of(text: str) -> dict[str, Any]:
         value = -1.0
     if not 0 <= value < 1e12:
         raise UsageError(
-            f"--warmup {text!r}: use seconds, a number with s, m, h, d or w (such as 7d), or a date such as 1999-12-01"
+            f"--warmup {text!r}: use seconds, a number with s, m, h, d or w (such as 7d), or a "
+            "date such as 1999-12-01"
         )
     return {"warmup": value}
 
@@ -198,24 +250,41 @@ def distinct(policies: Iterable[Policy]) -> list[Policy]:
 
 
 def document_of(
-    log: dict[str, Any], work: Workload, machine: Machine, options: Options, schedules: Sequence[Schedule], by: Iterable[str],
-    facts: dict[str, Any], command: Sequence[str],
-) -> dict[str, Any]:  # fmt: skip
+    log: dict[str, Any],
+    work: Workload,
+    machine: Machine,
+    options: Options,
+    schedules: Sequence[Schedule],
+    by: Iterable[str],
+    facts: dict[str, Any],
+    command: Sequence[str],
+) -> dict[str, Any]:
     """Return the record of a replay, for the table, ``--json`` and the result directory.
 
-    ``log``: facts about the log; ``facts``: by name, facts that only some runs have; ``command``: the command line.
+    ``log``: facts about the log; ``facts``: by name, facts that only some runs have; ``command``:
+    the command line.
     """
     results = []
     for schedule in schedules:
         rejected = int((~schedule.ran).sum())
-        result: dict[str, Any] = {"policy": schedule.policy, "rejected": rejected, "metrics": measure(schedule)}
+        result: dict[str, Any] = {
+            "policy": schedule.policy,
+            "rejected": rejected,
+            "metrics": measure(schedule),
+        }
         for key in by:
-            groups = [{"label": g.label, "jobs": g.jobs, "metrics": g.metrics} for g in breakdown(schedule, key)]
+            groups = [
+                {"label": g.label, "jobs": g.jobs, "metrics": g.metrics}
+                for g in breakdown(schedule, key)
+            ]
             result.setdefault("by", {})[key] = groups
         results.append(result)
     hosts: dict[str, Any] = {}  # if a job runs inside one of several
     if machine.single_host and len(machine.hosts) > 1:
-        hosts = {"host_names": [host.name for host in machine.hosts], "host_cpus": [host.cpus for host in machine.hosts]}
+        hosts = {
+            "host_names": [host.name for host in machine.hosts],
+            "host_cpus": [host.cpus for host in machine.hosts],
+        }
     return {
         "schema": SCHEMA,
         "version": __version__,

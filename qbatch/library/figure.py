@@ -1,4 +1,5 @@
-"""A figure that a notebook displays: a matplotlib figure does so only after pyplot has been set up."""
+"""A figure that a notebook displays: a matplotlib figure does so only after pyplot has been set
+up."""
 
 from __future__ import annotations
 

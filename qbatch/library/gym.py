@@ -1,8 +1,10 @@
-"""Reinforcement learning: an environment of Gymnasium in which an agent schedules a log, and the agent as a policy.
+"""Reinforcement learning: an environment of Gymnasium in which an agent schedules a log, and the
+agent as a policy.
 
-The environment and the policy ask the same question in the same way: a pass offers the first waiting jobs and what is
-free, and the agent names the job that starts next.  So an agent that was trained here can be replayed with other
-policies, and can decide on a live server.  It needs the extra ``gym``.
+The environment and the policy ask the same question in the same way: a pass offers the first
+waiting jobs and what is free, and the agent names the job that starts next.  So an agent that was
+trained here can be replayed with other policies, and can decide on a live server.  It needs the
+extra ``gym``.
 """
 
 from __future__ import annotations
@@ -44,26 +46,30 @@ _show = entry_to(agent.show)
 
 
 class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
-    """An episode schedules some consecutive jobs of a log; each step chooses the waiting job that starts next.
+    """An episode schedules some consecutive jobs of a log; each step chooses the waiting job that
+    starts next.
 
-    The observation is a vector of ``jobs * 5 + 2`` numbers from 0 to 1.  It begins with the ``FEATURES`` of each of the first
-    ``jobs`` waiting jobs, in order of submission.  The last two are the free processors as a share, and q / (q + 32) for the
-    length q of the queue.
+    The observation is a vector of ``jobs * 5 + 2`` numbers from 0 to 1.  It begins with the
+    ``FEATURES`` of each of the first ``jobs`` waiting jobs, in order of submission.  The last two
+    are the free processors as a share, and q / (q + 32) for the length q of the queue.
 
-    The action is the place of a job among them.  A job that fits starts, and time stands still.  A job that does not fit
-    starts as soon as it fits, before all others.  The action ``jobs``, or a place without a job, starts none until
-    something changes: a job ends or arrives.  Where nothing runs it starts the first job.  ``info["action_mask"]`` shows
-    which places hold a job.
+    The action is the place of a job among them.  A job that fits starts, and time stands still.  A
+    job that does not fit starts as soon as it fits, before all others.  The action ``jobs``, or a
+    place without a job, starts none until something changes: a job ends or arrives.  Where nothing
+    runs it starts the first job.  ``info["action_mask"]`` shows which places hold a job.
 
-    The reward is 0 in each step but the last.  There it is the metric, negative where less is better.
+    The reward is 0 in each step but the last.  There it is the metric, negative where less is
+    better.
 
     Args:
         log: a log or its path, as for :func:`qbatch.replay`.
         procs, machine: the machine, as for :func:`qbatch.replay`.
         jobs: waiting jobs that are observed.
         length: jobs of an episode; its first one is drawn in ``reset``, by the seed given there.
-        reward: the name of a metric (``qbatch metrics`` lists them), or a function of the :class:`~qbatch.model.record.Schedule`.
-        backfill: while the chosen job does not fit, start others that do not delay it, as EASY does.
+        reward: the name of a metric (``qbatch metrics`` lists them), or a function of the
+            :class:`~qbatch.model.record.Schedule`.
+        backfill: while the chosen job does not fit, start others that do not delay it, as EASY
+            does.
         estimates, load: as for :func:`qbatch.replay`.
 
     Raises:
@@ -74,16 +80,30 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012, as Gymnasium declares it
 
     def __init__(
-        self, log: LogLike, *, procs: int | None = None, machine: MachineLike | None = None, jobs: int = 32, length: int = 256,
-        reward: Reward = "bounded_slowdown_mean", backfill: bool = False, estimates: str = "log", load: float = 1.0,
-    ) -> None:  # fmt: skip
+        self,
+        log: LogLike,
+        *,
+        procs: int | None = None,
+        machine: MachineLike | None = None,
+        jobs: int = 32,
+        length: int = 256,
+        reward: Reward = "bounded_slowdown_mean",
+        backfill: bool = False,
+        estimates: str = "log",
+        load: float = 1.0,
+    ) -> None:
         if jobs < 1 or length < 1:
             raise UsageError(f"jobs={jobs}, length={length}: use 1 or more")
         self._reward = reward_of(reward)
         read = log_of(log).log
-        self.machine: Machine = machine_of(read, procs, None) if machine is None else machine_from(machine)
+        self.machine: Machine = (
+            machine_of(read, procs, None) if machine is None else machine_from(machine)
+        )
         if not resource_model_of(self.machine).places(self.machine):
-            raise UsageError("the agent starts whole jobs, and on this machine jobs are chunks over several hosts")
+            raise UsageError(
+                "the agent starts whole jobs, and on this machine jobs are chunks over several "
+                "hosts"
+            )
         self._work = experiment_of(read, self.machine, Options(estimates=estimates, load=load)).work
         self._length = min(length, len(self._work))
         self._shown = np.zeros(jobs * len(FEATURES) + GENERAL, np.float32)
@@ -98,7 +118,8 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode: ``options={"first": N}`` begins with job N of the log (counted from 0), else one is drawn."""
+        """Begin an episode: ``options={"first": N}`` begins with job N of the log (counted from 0),
+        else one is drawn."""
         super().reset(seed=seed)
         last = len(self._work) - self._length
         first = (options or {}).get("first")
@@ -114,7 +135,8 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         return self._observed()
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Start a job, choose one that waits until it fits, or wait; return the next observation and the reward."""
+        """Start a job, choose one that waits until it fits, or wait; return the next observation
+        and the reward."""
         self._agent["choice"], self._counts["until"] = action, FOREVER
         if next(self._stops, None) is not None:
             observation, info = self._observed()
@@ -125,7 +147,8 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         return observation, self._reward(self.schedule), True, False, info
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions name a job, or none (the last): what MaskablePPO of sb3-contrib asks for."""
+        """Return which actions name a job, or none (the last): what MaskablePPO of sb3-contrib asks
+        for."""
         return self._mask.view(np.bool_)
 
     def _observed(self) -> tuple[Observation, dict[str, Any]]:
@@ -137,14 +160,19 @@ class AgentPolicy:
     """An agent as a policy, for a replay with other policies or for a live server.
 
     Args:
-        predict: returns the action for an observation of :class:`SchedulingEnv`.  It must return the same action for the same
-            observation, or a replay cannot be repeated.
+        predict: returns the action for an observation of :class:`SchedulingEnv`.  It must return
+            the same action for the same observation, or a replay cannot be repeated.
         jobs, backfill: those of the environment in which the agent was trained.
         name: what tables call it.
     """
 
     def __init__(
-        self, predict: Callable[[Observation], Any], *, jobs: int = 32, backfill: bool = False, name: str = "agent"
+        self,
+        predict: Callable[[Observation], Any],
+        *,
+        jobs: int = 32,
+        backfill: bool = False,
+        name: str = "agent",
     ) -> None:
         self.name = name
         self._predict, self._jobs, self._backfill = predict, jobs, backfill
@@ -160,9 +188,25 @@ class AgentPolicy:
             memory["row"] = -1
         while len(rows):
             if memory["row"] < 0:
-                shown, columns = np.zeros(self._jobs * len(FEATURES) + GENERAL, np.float32), view.window.long_columns
-                widest, free = view.window.kind.widest(view.machine, free_now.free), sum(free_now.free)
-                _show(view.now, rows, columns.submit, columns.procs, columns.estimate, widest, free, view.machine.procs, shown)
+                shown, columns = (
+                    np.zeros(self._jobs * len(FEATURES) + GENERAL, np.float32),
+                    view.window.long_columns,
+                )
+                widest, free = (
+                    view.window.kind.widest(view.machine, free_now.free),
+                    sum(free_now.free),
+                )
+                _show(
+                    view.now,
+                    rows,
+                    columns.submit,
+                    columns.procs,
+                    columns.estimate,
+                    widest,
+                    free,
+                    view.machine.procs,
+                    shown,
+                )
                 action = int(self._predict(shown))
                 if action >= min(self._jobs, len(rows)):
                     if starts or view.running:
@@ -192,7 +236,10 @@ def reward_of(given: Reward) -> Callable[[Schedule], float]:
         return given
     metric = next((each for each in METRICS if each.name == given), None)
     if metric is None:
-        raise UsageError(f"reward {given!r}: there is no such metric{suggestion(given, [each.name for each in METRICS])}")
+        raise UsageError(
+            f"reward {given!r}: there is no such "
+            f"metric{suggestion(given, [each.name for each in METRICS])}"
+        )
     sign = -1.0 if metric.is_less_better else 1.0
 
     def of(schedule: Schedule) -> float:

@@ -1,10 +1,12 @@
-"""The keeper of a private daemon: it starts it, watches it, and clears up when the owner is gone for any reason.
+"""The keeper of a private daemon: it starts it, watches it, and clears up when the owner is gone
+for any reason.
 
-``python -m qbatch.library.private_keeper DIRECTORY KEEP ARGUMENT...``: the arguments are those of ``qbatch up``.  Stdin
-is the lifeline: only the owner holds its other end, and the kernel closes it even when the owner is killed.  The keeper
-writes lines to stdout: ``ready``, then ``died CODE REASON`` if the daemon ends by itself.  There is one way out: it
-ends the daemon and its jobs and removes the directory.  It collects orphans (it is their subreaper), so that it can
-check that no process is left.
+``python -m qbatch.library.private_keeper DIRECTORY KEEP ARGUMENT...``: the arguments are those of
+``qbatch up``.  Stdin is the lifeline: only the owner holds its other end, and the kernel closes it
+even when the owner is killed.  The keeper writes lines to stdout: ``ready``, then ``died CODE
+REASON`` if the daemon ends by itself.  There is one way out: it ends the daemon and its jobs and
+removes the directory.  It collects orphans (it is their subreaper), so that it can check that no
+process is left.
 """
 
 from __future__ import annotations
@@ -44,14 +46,29 @@ def main(arguments: list[str]) -> int:
     signal.set_wakeup_fd(wake_in, warn_on_full_buffer=False)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, lambda *_: None)
-    command = [sys.executable, "-m", "qbatch", "up", "--foreground", "--state", f"{directory}/{STATE}"]
+    command = [
+        sys.executable,
+        "-m",
+        "qbatch",
+        "up",
+        "--foreground",
+        "--state",
+        f"{directory}/{STATE}",
+    ]
     command += ["--socket", f"{directory}/{SOCKET}", *given]
-    log = os.open(f"{directory}/{LOG}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    log = os.open(
+        f"{directory}/{LOG}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
+    )
     try:
         daemon = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory, process_group=0,
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=directory,
+            process_group=0,
             preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGTERM),
-        )  # fmt: skip
+        )
     finally:
         os.close(log)
     try:
@@ -103,12 +120,14 @@ def _listens(path: str) -> bool:
 def _is_over(handles: list[int], seconds: float | None) -> bool:
     """Wait; return whether the lifeline broke or a signal to end arrived."""
     ready, _, _ = select.select(handles, [], [], seconds)
-    # The owner writes nothing to the lifeline, so any event there is its end.  SIGCHLD has no handler and so writes no byte.
+    # The owner writes nothing to the lifeline, so any event there is its end.  SIGCHLD has no
+    # handler and so writes no byte.
     return any(handle in handles[:2] for handle in ready)
 
 
 def _watch(daemon: subprocess.Popen[bytes], directory: str, wake: int) -> None:
-    """Wait until the owner is gone; meanwhile report once if the daemon ended, and collect orphans."""
+    """Wait until the owner is gone; meanwhile report once if the daemon ended, and collect
+    orphans."""
     handles = [0, wake]
     with contextlib.suppress(OSError):
         handles.append(os.pidfd_open(daemon.pid))
@@ -132,7 +151,11 @@ def _last_words(directory: str, daemon: subprocess.Popen[bytes]) -> str:
         lines = []
     if daemon.returncode < 0:
         return f"the daemon was killed by {signal.Signals(-daemon.returncode).name}"
-    return lines[-1].removeprefix("qbatch: ") if lines else f"the daemon ended with {daemon.returncode}"
+    return (
+        lines[-1].removeprefix("qbatch: ")
+        if lines
+        else f"the daemon ended with {daemon.returncode}"
+    )
 
 
 def _collect(daemon: subprocess.Popen[bytes] | None) -> None:
@@ -146,7 +169,8 @@ def _collect(daemon: subprocess.Popen[bytes] | None) -> None:
 
 
 def clear_up(directory: str, daemon: subprocess.Popen[bytes] | None = None) -> bool:
-    """End the daemon of a directory, even one restarted there, and its jobs; return True if no process is left."""
+    """End the daemon of a directory, even one restarted there, and its jobs; return True if no
+    process is left."""
     from qbatch.daemon.executors.supervision import processes
 
     _stop_daemon(directory, daemon)
@@ -195,7 +219,8 @@ def _stop_daemon(directory: str, daemon: subprocess.Popen[bytes] | None) -> None
 
 
 def _stop_jobs(root: str) -> None:
-    """End the jobs that the daemon left: first ask all of them, then wait for each, kill it and remove it."""
+    """End the jobs that the daemon left: first ask all of them, then wait for each, kill it and
+    remove it."""
     from pathlib import Path
 
     from qbatch.daemon.executors.process_directory import Alive, RunDirectory
@@ -217,7 +242,8 @@ def _stop_jobs(root: str) -> None:
 
 
 def remove(directory: str) -> bool:
-    """Remove the directory, in several tries, because a killed process may still write for a moment."""
+    """Remove the directory, in several tries, because a killed process may still write for a
+    moment."""
     from qbatch.daemon.executors.supervision import files
 
     for _ in range(100):

@@ -1,7 +1,9 @@
-"""A private server: a daemon in its own directory that ends with its owner (``qbatch run``, the pytest plugin).
+"""A private server: a daemon in its own directory that ends with its owner (``qbatch run``, the
+pytest plugin).
 
-This module makes the directory, starts the keeper (:mod:`qbatch.library.private_keeper`) of the daemon, and sets the
-environment in which commands find it.  It imports no Typer, no NumPy, nothing slow to import.
+This module makes the directory, starts the keeper (:mod:`qbatch.library.private_keeper`) of the
+daemon, and sets the environment in which commands find it.  It imports no Typer, no NumPy, nothing
+slow to import.
 """
 
 from __future__ import annotations
@@ -43,7 +45,13 @@ class PrivateServer:
         is_kept: keep the directory after the server has ended.
     """
 
-    def __init__(self, *arguments: str, config: str | None = None, is_torque: bool = False, is_kept: bool = False) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        config: str | None = None,
+        is_torque: bool = False,
+        is_kept: bool = False,
+    ) -> None:
         self.arguments = list(arguments)
         self.config = None if config is None else os.path.abspath(config)
         self.is_torque = is_torque
@@ -66,7 +74,9 @@ class PrivateServer:
     def log(self) -> str:
         """The text of the daemon's log."""
         try:
-            return Path(self.directory, private_keeper.LOG).read_text(encoding="utf-8", errors="replace")
+            return Path(self.directory, private_keeper.LOG).read_text(
+                encoding="utf-8", errors="replace"
+            )
         except OSError:
             return ""
 
@@ -81,12 +91,19 @@ class PrivateServer:
         return 0 if self._keeper is None else self._keeper.pid
 
     def environment(self, given: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return an environment (ours if none is given) in which commands find this server and no other."""
+        """Return an environment (ours if none is given) in which commands find this server and no
+        other."""
         base = os.environ if given is None else given
-        kept = {name: value for name, value in base.items() if not name.startswith(("PBS_", "QBATCH_"))}
+        kept = {
+            name: value for name, value in base.items() if not name.startswith(("PBS_", "QBATCH_"))
+        }
         if base.get("QBATCH_CACHE"):
             kept["QBATCH_CACHE"] = base["QBATCH_CACHE"]
-        return {**kept, "PATH": f"{self.commands}{os.pathsep}{base.get('PATH') or os.defpath}", **self.variables}
+        return {
+            **kept,
+            "PATH": f"{self.commands}{os.pathsep}{base.get('PATH') or os.defpath}",
+            **self.variables,
+        }
 
     @property
     def variables(self) -> dict[str, str]:
@@ -114,23 +131,39 @@ class PrivateServer:
             link_commands(self.commands)
             arguments = [*(["--config", self.config] if self.config else []), *self.arguments]
             keep = "keep" if self.is_kept else "remove"
-            command = [sys.executable, "-m", "qbatch.library.private_keeper", self.directory, keep, *arguments]
+            command = [
+                sys.executable,
+                "-m",
+                "qbatch.library.private_keeper",
+                self.directory,
+                keep,
+                *arguments,
+            ]
             environment, root = self.environment(), Path(__file__).resolve().parents[2]
-            if root.name not in ("site-packages", "dist-packages"):  # the keeper has another working directory
+            # The keeper has another working directory.
+            if root.name not in ("site-packages", "dist-packages"):
                 before = environment.get("PYTHONPATH")
                 environment["PYTHONPATH"] = f"{root}{os.pathsep}{before}" if before else str(root)
-            log = os.open(f"{self.directory}/keeper", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            log = os.open(
+                f"{self.directory}/keeper", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600
+            )
             self._keeper = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=self.directory,
-                env=environment, start_new_session=True,
-            )  # fmt: skip
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=self.directory,
+                env=environment,
+                start_new_session=True,
+            )
         except OSError as error:
             private_keeper.clear_up(self.directory)
             raise OutputError(f"{self.directory}: {error.strerror}") from error
         return self
 
     def hear(self) -> str | ServerEnded | None:
-        """Return the next report of the keeper, without waiting: ``ready``, a :class:`ServerEnded`, or None."""
+        """Return the next report of the keeper, without waiting: ``ready``, a :class:`ServerEnded`,
+        or None."""
         assert self._keeper is not None
         assert self._keeper.stdout is not None
         handle = self._keeper.stdout.fileno()
@@ -141,8 +174,14 @@ class PrivateServer:
         if not end:
             if self._keeper.poll() is not None:
                 words = Path(self.directory, "keeper")
-                text = words.read_text(encoding="utf-8", errors="replace").strip() if words.exists() else ""
-                return ServerEnded(1, text.rpartition("\n")[2] or "the keeper of the daemon was killed")
+                text = (
+                    words.read_text(encoding="utf-8", errors="replace").strip()
+                    if words.exists()
+                    else ""
+                )
+                return ServerEnded(
+                    1, text.rpartition("\n")[2] or "the keeper of the daemon was killed"
+                )
             return None
         self._heard = rest
         kind, _, text = line.decode("utf-8", "replace").partition(" ")
@@ -164,7 +203,8 @@ class PrivateServer:
             raise failure(said)
 
     def stop(self) -> bool:
-        """End the daemon and its jobs, remove the directory; True if nothing is left.  Repeated calls are allowed."""
+        """End the daemon and its jobs, remove the directory; True if nothing is left.  Repeated
+        calls are allowed."""
         keeper = self._keeper
         if keeper is None:
             return True
@@ -201,22 +241,36 @@ def failure(said: ServerEnded) -> QbatchError:
 
 
 def make_directory() -> str:
-    """Make a directory of our own (0700) with a path short enough for a socket, in TMPDIR if possible.
+    """Make a directory of our own (0700) with a path short enough for a socket, in TMPDIR if
+    possible.
 
     Raises:
         OutputError: no directory can be created.
     """
     why = ""
-    for place in (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp", os.environ.get("XDG_RUNTIME_DIR", ""), "/dev/shm"):
+    for place in (
+        os.environ.get("TMPDIR", ""),
+        "/tmp",
+        "/var/tmp",
+        os.environ.get("XDG_RUNTIME_DIR", ""),
+        "/dev/shm",
+    ):
         folder = os.path.abspath(place)
         # mkdtemp adds eight letters to the prefix.
-        if not place or len(os.fsencode(f"{folder}/qbatch-12345678/{private_keeper.SOCKET}")) > LONGEST_SOCKET:
+        if (
+            not place
+            or len(os.fsencode(f"{folder}/qbatch-12345678/{private_keeper.SOCKET}"))
+            > LONGEST_SOCKET
+        ):
             continue
         try:
             return tempfile.mkdtemp(prefix="qbatch-", dir=folder)
         except OSError as error:
             why = why or f"{place}: {error.strerror}"
-    raise OutputError(f"no directory can be created for the daemon ({why}); set TMPDIR to a short path that is yours")
+    raise OutputError(
+        f"no directory can be created for the daemon ({why}); set TMPDIR to a short path that is "
+        "yours"
+    )
 
 
 def end_with_parent() -> None:

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 def progress_bars(
     label: str, jobs: int, first: int, last: int, *, is_quiet: bool, is_anywhere: bool = False
 ) -> Iterator[ProgressCallback | None]:
-    """Show the bars if stderr is a terminal; yield the function that moves them, or None without bars.
+    """Show the bars if stderr is a terminal; yield the function that moves them, or None without
+    bars.
 
     Args:
-        jobs: their number; ``first``, ``last``: the instants, in microseconds, of the first and the last submission.
+        jobs: their number; ``first``, ``last``: the instants, in microseconds, of the first and the
+            last submission.
         is_anywhere: if stderr is no terminal but the page of a notebook, write a line that changes.
     """
     if is_quiet or not (sys.stderr.isatty() or is_anywhere):
@@ -37,7 +39,12 @@ def progress_bars(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         by_jobs = bars.add_task(f"{label}: jobs", total=jobs)
         by_time = bars.add_task(f"{label}: simulated time", total=max(last - first, 1))
@@ -51,7 +58,8 @@ def progress_bars(
 
 @contextmanager
 def changing_line(last: str) -> Iterator[Callable[[int, str], None]]:
-    """Yield a function that writes a percentage, once, as a text over the one before; ``last``: what is written at the end.
+    """Yield a function that writes a percentage, once, as a text over the one before; ``last``:
+    what is written at the end.
 
     A notebook shows it without a widget.
     """

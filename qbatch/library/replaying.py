@@ -28,7 +28,8 @@ from qbatch.workloads.machines import load_machine
 from qbatch.workloads.transform import DeadlineLog, read_deadlines
 
 PolicyLike = str | Policy | type[Any]
-"""A policy: its text as on a command line, an object with ``decide``, or a class of such objects."""
+"""A policy: its text as on a command line, an object with ``decide``, or a class of such
+objects."""
 
 MachineLike = str | os.PathLike[str] | Machine | int
 """A machine: a machine file, a shipped name, a number of processors, or a machine object."""
@@ -39,8 +40,9 @@ def policy(given: PolicyLike) -> Policy:
     """Return a policy.
 
     Args:
-        given: a text such as ``"easy"``, ``"hybrid:depth=4"`` or ``"module:Class"`` (``qbatch policies`` lists the names); a
-            class of your own without parameters; or an object with ``decide(view)``, which is returned unchanged.
+        given: a text such as ``"easy"``, ``"hybrid:depth=4"`` or ``"module:Class"`` (``qbatch
+            policies`` lists the names); a class of your own without parameters; or an object with
+            ``decide(view)``, which is returned unchanged.
 
     Raises:
         UsageError: there is no such policy or parameter, or it has no ``decide``.
@@ -52,7 +54,9 @@ def policy(given: PolicyLike) -> Policy:
         try:
             made = given()
         except TypeError as error:
-            raise UsageError(f"policy {given.__name__}: cannot be made: {error}; make it and pass the object") from error
+            raise UsageError(
+                f"policy {given.__name__}: cannot be made: {error}; make it and pass the object"
+            ) from error
     if not callable(getattr(made, "decide", None)):
         called = given.__name__ if isinstance(given, type) else type(given).__name__
         raise UsageError(f"policy {called}: has no method decide(view)")
@@ -64,8 +68,9 @@ def machine(given: MachineLike) -> Machine:
     """Return a machine.
 
     Args:
-        given: a number of processors (one pool, memory not counted); the path of a machine file (TOML,
-            docs/reference/machine-file.md); or the name of a shipped machine, such as ``"origin2000"``.
+        given: a number of processors (one pool, memory not counted); the path of a machine file
+            (TOML, docs/reference/machine-file.md); or the name of a shipped machine, such as
+            ``"origin2000"``.
 
     Raises:
         InputError: there is no such file or name, or the file cannot be parsed.
@@ -82,37 +87,58 @@ def machine(given: MachineLike) -> Machine:
 
 @speaks_of_arguments
 def replay(
-    log: LogLike, policies: PolicyLike | Sequence[PolicyLike] = ("fcfs", "easy", "conservative"), *,
-    machine: MachineLike | None = None, procs: int | None = None, estimates: str = "log", seed: int = 0, kill: bool = True,
-    since: str | float | None = None, before: str | float | None = None, first: int | None = None, warmup: str | float = 0,
-    load: float = 1.0, deadlines: str | os.PathLike[str] | None = None, closed: bool = False, by: Sequence[str] = (),
-    driver: str = "auto", audit: bool = False, progress: bool = False,
-) -> ReplayResult:  # fmt: skip
+    log: LogLike,
+    policies: PolicyLike | Sequence[PolicyLike] = ("fcfs", "easy", "conservative"),
+    *,
+    machine: MachineLike | None = None,
+    procs: int | None = None,
+    estimates: str = "log",
+    seed: int = 0,
+    kill: bool = True,
+    since: str | float | None = None,
+    before: str | float | None = None,
+    first: int | None = None,
+    warmup: str | float = 0,
+    load: float = 1.0,
+    deadlines: str | os.PathLike[str] | None = None,
+    closed: bool = False,
+    by: Sequence[str] = (),
+    driver: str = "auto",
+    audit: bool = False,
+    progress: bool = False,
+) -> ReplayResult:
     """Replay a workload log under one or more policies, in virtual time.
 
-    ``qbatch replay`` makes the same schedules and the same metrics, to the last digit, on every machine.
+    ``qbatch replay`` makes the same schedules and the same metrics, to the last digit, on every
+    machine.
 
     Args:
-        log: the path of a log (SWF or five columns, also .gz or .xz), or one from :func:`read_log`, :func:`generate` or
-            :func:`transform`.
+        log: the path of a log (SWF or five columns, also .gz or .xz), or one from :func:`read_log`,
+            :func:`generate` or :func:`transform`.
         policies: one or several: names with parameters, classes or objects (:func:`policy`).
-        machine: a machine file, a shipped name, or a :class:`Machine`; without it, one pool of ``procs`` processors, or of
-            the number in the header of the log.
-        estimates: ``log``, ``perfect`` (the run times), or ``f:N`` (drawn from run to N x run, by ``seed``).
+        machine: a machine file, a shipped name, or a :class:`Machine`; without it, one pool of
+            ``procs`` processors, or of the number in the header of the log.
+        estimates: ``log``, ``perfect`` (the run times), or ``f:N`` (drawn from run to N x run, by
+            ``seed``).
         kill: end a job that reaches its estimate; else raise estimates to run times.
-        since: first submission, in seconds of the log's clock or an ISO time; ``before``: the end of that half-open span.
+        since: first submission, in seconds of the log's clock or an ISO time; ``before``: the end
+            of that half-open span.
         first: replay at most this many jobs.
-        warmup: run but do not count the jobs of this first time: seconds, ``"12h"``, ``"7d"``, or an ISO time.
+        warmup: run but do not count the jobs of this first time: seconds, ``"12h"``, ``"7d"``, or
+            an ISO time.
         load: divide the gaps between arrivals by this factor.
-        deadlines: a side file of deadlines by job number (CSV); a log from ``transform`` already has its own.
+        deadlines: a side file of deadlines by job number (CSV); a log from ``transform`` already
+            has its own.
         closed: users wait for their jobs before they submit the next.
         by: breakdowns to keep in the record: ``month``, ``user``, ``size``, ...
-        driver: loop that runs the jobs: ``auto``, ``compiled`` or ``engine``; the schedules are the same.
+        driver: loop that runs the jobs: ``auto``, ``compiled`` or ``engine``; the schedules are the
+            same.
         audit: check the invariants of every schedule.
         progress: show progress bars, on a terminal or in a notebook.
 
     Returns:
-        The schedules, one for each policy in the given order, with their metrics, jobs and pictures.
+        The schedules, one for each policy in the given order, with their metrics, jobs and
+        pictures.
 
     Raises:
         InputError: the log or the machine cannot be read or used, or no job can run.
@@ -121,34 +147,55 @@ def replay(
         AuditError: an invariant does not hold.
     """
     if driver not in DRIVERS:
-        raise UsageError(f"driver {driver!r}: use one of {', '.join(DRIVERS)}{suggestion(driver, DRIVERS)}")
+        raise UsageError(
+            f"driver {driver!r}: use one of {', '.join(DRIVERS)}{suggestion(driver, DRIVERS)}"
+        )
     by = (by,) if isinstance(by, str) else tuple(by)
     for key in by:
         if key not in BREAKDOWNS:
-            raise UsageError(f"by {key!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(key, BREAKDOWNS)}")
+            raise UsageError(
+                f"by {key!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(key, BREAKDOWNS)}"
+            )
     chosen = distinct(map(policy, _listed(policies)))
     if not chosen:
         raise UsageError("policies: none is named")
     whole = log_of(log)
     options = Options(
-        estimates=estimates, seed=_whole("seed", seed, 0), kill=kill, since=None if since is None else str(since),
-        before=None if before is None else str(before), first=None if first is None else _whole("first", first, 1),
-        load=_number("load", load), **warmup_of(str(warmup)),
-    )  # fmt: skip
-    experiment = experiment_of(whole.log, _machine(whole.log, procs, machine), options, _deadlines(whole, deadlines))
+        estimates=estimates,
+        seed=_whole("seed", seed, 0),
+        kill=kill,
+        since=None if since is None else str(since),
+        before=None if before is None else str(before),
+        first=None if first is None else _whole("first", first, 1),
+        load=_number("load", load),
+        **warmup_of(str(warmup)),
+    )
+    experiment = experiment_of(
+        whole.log, _machine(whole.log, procs, machine), options, _deadlines(whole, deadlines)
+    )
     experiment = experiment.closed() if closed else experiment
     schedules, submit = [], experiment.work.submit
     shown = {"is_quiet": not progress, "is_anywhere": "ipykernel" in sys.modules}
     for each in chosen:
-        with progress_bars(name_of(each), len(submit), int(submit[0]), int(submit[-1]), **shown) as moved:
-            schedules.append(experiment.schedule(each, driver=driver, is_audited=audit, progress=moved))
-    document = experiment.document(schedules, by, ["qbatch.replay", experiment.log.name, *map(name_of, chosen)])
+        with progress_bars(
+            name_of(each), len(submit), int(submit[0]), int(submit[-1]), **shown
+        ) as moved:
+            schedules.append(
+                experiment.schedule(each, driver=driver, is_audited=audit, progress=moved)
+            )
+    document = experiment.document(
+        schedules, by, ["qbatch.replay", experiment.log.name, *map(name_of, chosen)]
+    )
     notes = [*experiment.notes(chosen), *filter(None, [experiment.note_of_users()])]
     return ReplayResult(Result(tuple(schedules), document), [in_arguments(note) for note in notes])
 
 
 def _listed(policies: PolicyLike | Sequence[PolicyLike]) -> Sequence[PolicyLike]:
-    if isinstance(policies, (str, type)) or hasattr(policies, "decide") or not isinstance(policies, Iterable):
+    if (
+        isinstance(policies, (str, type))
+        or hasattr(policies, "decide")
+        or not isinstance(policies, Iterable)
+    ):
         return (policies,)  # an object that is no policy is refused later
     return tuple(policies)
 
@@ -177,10 +224,13 @@ def _whole(name: str, value: int, least: int) -> int:
 
 
 def _deadlines(log: DeadlineLog, path: str | os.PathLike[str] | None) -> Int64Array | None:
-    """Return the deadlines by row in microseconds, from a side file or from the log; None if there are none."""
+    """Return the deadlines by row in microseconds, from a side file or from the log; None if there
+    are none."""
     has_own = bool((log.deadline >= 0).any())
     if path is not None:
         if has_own:
-            raise UsageError(f"deadlines {os.fspath(path)}: the log has deadlines of its own; leave it out")
+            raise UsageError(
+                f"deadlines {os.fspath(path)}: the log has deadlines of its own; leave it out"
+            )
         return cast(Int64Array, read_deadlines(os.fspath(path), log.log))
     return np.where(log.deadline >= 0, log.deadline * MICROSECONDS, -1) if has_own else None

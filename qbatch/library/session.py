@@ -1,4 +1,5 @@
-"""``Session``: a private batch server and its methods; the pytest plugin's server has the same methods."""
+"""``Session``: a private batch server and its methods; the pytest plugin's server has the same
+methods."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables of this process, changed so that PBS commands are on PATH and find this server."""
+        """The variables of this process, changed so that PBS commands are on PATH and find this
+        server."""
         return self._private.environment()
 
     @property
@@ -52,8 +54,9 @@ class Server:
 
         Args:
             script: the text of a shell script; or a command, as a list of words.
-            fields: those of :class:`qbatch.wire.requests.Spec`: ``name``, ``queue``, ``resources`` (texts, as
-                ``{"ncpus": "4", "walltime": "600"}``), ``argv`` (a command too), ``runtime`` (microseconds, emulated), ...
+            fields: those of :class:`qbatch.wire.requests.Spec`: ``name``, ``queue``, ``resources``
+                (texts, as ``{"ncpus": "4", "walltime": "600"}``), ``argv`` (a command too),
+                ``runtime`` (microseconds, emulated), ...
 
         Output files go to the working directory, as with qsub.
 
@@ -79,12 +82,16 @@ class Server:
         """
         try:
             with ClientSession(self.socket) as connection:
-                connection.ask(requests.Wait(jobs=(job,), until=until), records.Outcomes, timeout=timeout)
+                connection.ask(
+                    requests.Wait(jobs=(job,), until=until), records.Outcomes, timeout=timeout
+                )
         except Refusal as refusal:
             if refusal.code != "timeout":
                 raise
             found = self.job(job)
-            raise TimeoutError(f"job {job} is in state {found.state} after {timeout:g} s: {found.comment}") from None
+            raise TimeoutError(
+                f"job {job} is in state {found.state} after {timeout:g} s: {found.comment}"
+            ) from None
         return self.job(job)
 
     def job(self, job: str) -> JobRecord:
@@ -93,13 +100,16 @@ class Server:
         Raises:
             KeyError: there is none.
         """
-        found: tuple[JobRecord, ...] = self._ask(requests.JobStatus(jobs=(job,), finished="also"), records.Jobs).jobs
+        found: tuple[JobRecord, ...] = self._ask(
+            requests.JobStatus(jobs=(job,), finished="also"), records.Jobs
+        ).jobs
         if not found:
             raise KeyError(job)
         return found[0]
 
     def fault(self, kind: str, **options: Any) -> None:
-        """Inject a fault as ``qbatch fault`` does; options ``count``, ``seconds``, ``status``, ``pattern``, ``message``."""
+        """Inject a fault as ``qbatch fault`` does; options ``count``, ``seconds``, ``status``,
+        ``pattern``, ``message``."""
         self._ask(requests.Fault(kind=kind, **options), records.Done)
 
     def hosts(self, *names: str, action: str = "") -> dict[str, HostRecord]:
@@ -123,32 +133,43 @@ class Server:
 
 
 class Session(Server):
-    """A private batch server: a daemon in its own directory, which ends with its jobs when the block ends.
+    """A private batch server: a daemon in its own directory, which ends with its jobs when the
+    block ends.
 
-        with qbatch.Session(executor="emulated", time="virtual") as session:
-            job = session.submit("true", resources={"ncpus": "4", "walltime": "600"}, runtime=120_000_000)
+        with qbatch.Session(executor="emulated", time="virtual") as session: job =
+            session.submit("true", resources={"ncpus": "4", "walltime": "600"}, runtime=120_000_000)
             print(session.wait(job).state)
 
     Args:
-        executor: ``"process"`` runs scripts as processes of this machine; ``"emulated"`` runs timers on emulated hosts.
-        time: ``"real"``; ``"x60"``, sixty times as fast; ``"virtual"``, from event to event (both with emulated hosts).
-        policy: a name or ``module:Class``, as in :func:`qbatch.policy`; no object, since the daemon is another process.
+        executor: ``"process"`` runs scripts as processes of this machine; ``"emulated"`` runs
+            timers on emulated hosts.
+        time: ``"real"``; ``"x60"``, sixty times as fast; ``"virtual"``, from event to event (both
+            with emulated hosts).
+        policy: a name or ``module:Class``, as in :func:`qbatch.policy`; no object, since the daemon
+            is another process.
         config: a configuration: the path of a file, or TOML text.
         torque: commands and jobs follow Torque.
 
-    The start raises an InputError if the configuration cannot be used, and a QbatchError with the daemon's own message if the
-    daemon does not come up.
+    The start raises an InputError if the configuration cannot be used, and a QbatchError with the
+    daemon's own message if the daemon does not come up.
     """
 
     @speaks_of_arguments
     def __init__(
-        self, *, executor: str | None = None, time: str | None = None, policy: str | None = None,
-        config: str | os.PathLike[str] | None = None, torque: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        executor: str | None = None,
+        time: str | None = None,
+        policy: str | None = None,
+        config: str | os.PathLike[str] | None = None,
+        torque: bool = False,
+    ) -> None:
         from qbatch.library.private_server import PrivateServer
 
         given = {"executor": executor, "time": time, "policy": policy}
-        arguments = [text for name, value in given.items() if value for text in (f"--{name}", str(value))]
+        arguments = [
+            text for name, value in given.items() if value for text in (f"--{name}", str(value))
+        ]
         self._text: Path | None = None
         path = None if config is None else os.fspath(config)
         if path is not None and ("=" in path or "\n" in path):  # a text, not a path
@@ -188,14 +209,18 @@ class Session(Server):
     def jobs(self, *, finished: bool = True) -> list[JobRecord]:
         """Return the jobs by number, with or without the finished ones.
 
-        Instants of a record (``submitted``, ``started``, ``ended``) are microseconds of the server's clock; ``state`` is a letter
-        of PBS; ``exit_status`` is None until the job has ended.
+        Instants of a record (``submitted``, ``started``, ``ended``) are microseconds of the
+        server's clock; ``state`` is a letter of PBS; ``exit_status`` is None until the job has
+        ended.
         """
         with ClientSession(self.socket) as connection:
             return list(connection.jobs(requests.JobStatus(finished="also" if finished else "no")))
 
-    def run(self, command: Sequence[str] | str, *, timeout: float | None = 60.0) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end with the PBS commands on PATH, connected to this server: ``session.run(["qstat", "-x"])``.
+    def run(
+        self, command: Sequence[str] | str, *, timeout: float | None = 60.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end with the PBS commands on PATH, connected to this server:
+        ``session.run(["qstat", "-x"])``.
 
         Args:
             command: words, or a line for the shell.
@@ -208,9 +233,14 @@ class Session(Server):
             subprocess.TimeoutExpired: the command took longer.
         """
         return subprocess.run(
-            command, shell=isinstance(command, str), env=self.environment, capture_output=True, text=True, timeout=timeout,
+            command,
+            shell=isinstance(command, str),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
             check=False,
-        )  # fmt: skip
+        )
 
     @property
     def policy(self) -> str:
@@ -235,7 +265,8 @@ class Session(Server):
         self._clock("play", speed=speed)
 
     def run_until(self, second: float) -> float:
-        """Continue scaled or virtual time until an instant of the server's clock, in seconds, and stop there.
+        """Continue scaled or virtual time until an instant of the server's clock, in seconds, and
+        stop there.
 
         Returns:
             The instant of the clock at the request: virtual time may arrive there a little later.

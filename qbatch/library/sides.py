@@ -1,7 +1,7 @@
 """Read the inputs of a comparison, the two sides and their replicas, and make the record of it.
 
-``qbatch compare`` and :func:`qbatch.compare` share this module.  A side is named as on a command line (``DIR``,
-``DIR:POLICY``, job rows, a log with waits), or is a result object.
+``qbatch compare`` and :func:`qbatch.compare` share this module.  A side is named as on a command
+line (``DIR``, ``DIR:POLICY``, job rows, a log with waits), or is a result object.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ Named = str | Result
 """A side or a replica: its name, or its result."""
 
 
-def settings_of(by: Sequence[str], confidence: float, practical: float, seed: int) -> ComparedSettings:
+def settings_of(
+    by: Sequence[str], confidence: float, practical: float, seed: int
+) -> ComparedSettings:
     """Return the settings of a comparison, with the usual breakdowns if none is named.
 
     Raises:
@@ -30,23 +32,33 @@ def settings_of(by: Sequence[str], confidence: float, practical: float, seed: in
     """
     for key in by:
         if key not in BREAKDOWNS:
-            raise UsageError(f"--by {key!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(key, BREAKDOWNS)}")
+            raise UsageError(
+                f"--by {key!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(key, BREAKDOWNS)}"
+            )
     if not 0 < confidence < 1:
         raise UsageError(f"--confidence {confidence:g}: is not between 0 and 1; 0.95 is usual")
     if not 0 <= practical < 1:
-        raise UsageError(f"--practical {practical:g}: should be a share from 0 to below 1, such as 0.01")
+        raise UsageError(
+            f"--practical {practical:g}: should be a share from 0 to below 1, such as 0.01"
+        )
     return ComparedSettings(confidence, practical, seed, tuple(dict.fromkeys(by)) if by else PARTS)
 
 
 def comparison_of(
-    a: Named, b: Named | None, replicas: Sequence[Named], settings: ComparedSettings, *, may_logs_differ: bool = False,
+    a: Named,
+    b: Named | None,
+    replicas: Sequence[Named],
+    settings: ComparedSettings,
+    *,
+    may_logs_differ: bool = False,
     procs: int | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return the record of a comparison, schema ``qbatch.compare/1``.
 
     Args:
         b: None if ``a`` holds two policies.
-        replicas: results of the same two policies with other seeds, or of other logs with ``may_logs_differ``.
+        replicas: results of the same two policies with other seeds, or of other logs with
+            ``may_logs_differ``.
         procs: processors of the machine of job rows and of logs.
 
     Raises:
@@ -56,7 +68,9 @@ def comparison_of(
     sized = _Sized(procs)
     first, second = _sides(a, b, sized)
     _check_replicas([_place(name) for name in (a, *([b] if b is not None else []))], replicas)
-    pairs = [_replica(each, first.schedule.policy, second.schedule.policy, sized) for each in replicas]
+    pairs = [
+        _replica(each, first.schedule.policy, second.schedule.policy, sized) for each in replicas
+    ]
     check_pairs([(first, second), *pairs], may_logs_differ=may_logs_differ)
     if may_logs_differ and not pairs:
         raise UsageError("--logs-differ needs replicas: name them with --with DIR, or leave it out")
@@ -84,7 +98,10 @@ class _Sized:
     def check(self, first: str) -> None:
         """Refuse a machine size that no input needs."""
         if self.procs is not None and not self.is_used:
-            raise UsageError(f"--procs is for bare job rows, and {first} contains the size of its machine; leave it out")
+            raise UsageError(
+                f"--procs is for bare job rows, and {first} contains the size of its machine; "
+                "leave it out"
+            )
 
 
 def _sides(a: Named, b: Named | None, sized: _Sized) -> tuple[Side, Side]:
@@ -94,16 +111,26 @@ def _sides(a: Named, b: Named | None, sized: _Sized) -> tuple[Side, Side]:
             how = f"name B too, as in: qbatch compare {_called(a)} DIR:POLICY"
             raise UsageError(f"{_called(a)}: is one schedule, that of the log; {how}")
         if policy is not None or len(result.schedules) != 2:
-            has = "names one policy" if policy is not None else f"holds {', '.join(result.policies)}"
-            raise UsageError(f"{_called(a)}: {has}; name B too, as in: qbatch compare {where}:POLICY {where}:POLICY")
-        first, second = (Side(result, each, f"{where}:{each.policy}", each.policy) for each in result.schedules)
+            has = (
+                "names one policy" if policy is not None else f"holds {', '.join(result.policies)}"
+            )
+            raise UsageError(
+                f"{_called(a)}: {has}; name B too, as in: qbatch compare {where}:POLICY "
+                f"{where}:POLICY"
+            )
+        first, second = (
+            Side(result, each, f"{where}:{each.policy}", each.policy) for each in result.schedules
+        )
         return first, second
     sides = [_side(named, sized) for named in (a, b)]
     first, second = sides
     if first.label == second.label:
         first, second = (replace(side, label=side.where) for side in sides)
     if first.label == second.label:
-        first, second = (replace(side, label=f"{name} ({side.label})") for name, side in zip("AB", sides, strict=True))
+        first, second = (
+            replace(side, label=f"{name} ({side.label})")
+            for name, side in zip("AB", sides, strict=True)
+        )
     return first, second
 
 
@@ -130,7 +157,8 @@ def _called(named: Named) -> str:
 
 
 def _place(named: Named) -> str | int:
-    """Return a key that is equal for two names of one result; for results in memory, their identity."""
+    """Return a key that is equal for two names of one result; for results in memory, their
+    identity."""
     if isinstance(named, str):
         return os.path.realpath(split_name(named)[0])
     return os.path.realpath(named.path) if named.path else id(named)
@@ -142,14 +170,20 @@ def _check_replicas(first: list[str | int], replicas: Sequence[Named]) -> None:
     for each in replicas:
         place = os.path.realpath(each) if isinstance(each, str) else _place(each)
         if place in known:
-            raise UsageError(f"--with {_called(each)}: is compared already; a replica is a result of another seed or log")
+            raise UsageError(
+                f"--with {_called(each)}: is compared already; a replica is a result of another "
+                "seed or log"
+            )
         known.add(place)
 
 
 def _replica(named: Named, a: str, b: str, sized: _Sized) -> tuple[Side, Side]:
     path = _called(named)
     if a == b:
-        raise UsageError(f"--with {path}: A and B are one policy ({a}) in two results; replicas need two policies")
+        raise UsageError(
+            f"--with {path}: A and B are one policy ({a}) in two results; replicas need two "
+            "policies"
+        )
     result = sized.read(named).only([a, b])
     if not all(schedule.ran.any() for schedule in result.schedules):
         raise UsageError(f"--with {path}: no job ran under one of {a}, {b}")

@@ -24,25 +24,31 @@ _SHORT_S = 3600
 
 @dataclass(frozen=True, slots=True)
 class BreakdownGroup:
-    """Some jobs of a run under one label: their number, and their waits, responses and slowdowns."""
+    """Some jobs of a run under one label: their number, and their waits, responses and
+    slowdowns."""
 
     label: str
     jobs: int
     metrics: Metrics
 
 
-def breakdown(schedule: Schedule, key: str, figures: Callable[[JobTimes], Metrics] = job_metrics) -> list[BreakdownGroup]:
-    """Return the groups by ``key`` (one of ``BREAKDOWNS``) of the jobs that ran and are counted; none is empty.
+def breakdown(
+    schedule: Schedule, key: str, figures: Callable[[JobTimes], Metrics] = job_metrics
+) -> list[BreakdownGroup]:
+    """Return the groups by ``key`` (one of ``BREAKDOWNS``) of the jobs that ran and are counted;
+    none is empty.
 
-    Each group has the metrics that ``measure`` computes job by job, also of jobs with several execution intervals; or other
-    ``figures`` of its jobs.  Months and days are those of submission.
+    Each group has the metrics that ``measure`` computes job by job, also of jobs with several
+    execution intervals; or other ``figures`` of its jobs.  Months and days are those of submission.
 
     Raises:
         UsageError: there is no such key.
     """
     if key not in BREAKDOWNS:
         near = suggestion(key, BREAKDOWNS)
-        raise UsageError(f"breakdown by {key!r}: there is none{near}; known are {', '.join(BREAKDOWNS)}")
+        raise UsageError(
+            f"breakdown by {key!r}: there is none{near}; known are {', '.join(BREAKDOWNS)}"
+        )
     rows = np.flatnonzero(schedule.ran & schedule.workload.counted)
     codes, labels = BREAKDOWNS[key](schedule, rows)
     order = np.argsort(codes, kind="stable")
@@ -55,14 +61,19 @@ def breakdown(schedule: Schedule, key: str, figures: Callable[[JobTimes], Metric
     ]
 
 
-def _by_number(column: NDArray[Any], rows: Int64Array, names: Mapping[int, str] = MappingProxyType({})) -> Grouped:
+def _by_number(
+    column: NDArray[Any], rows: Int64Array, names: Mapping[int, str] = MappingProxyType({})
+) -> Grouped:
     """Group by number; a label is the number's name, if it has one."""
     numbers, codes = np.unique(column[rows], return_inverse=True)
-    return codes, ["unknown" if number == -1 else names.get(number, str(number)) for number in numbers.tolist()]
+    return codes, [
+        "unknown" if number == -1 else names.get(number, str(number)) for number in numbers.tolist()
+    ]
 
 
 def _by_size(schedule: Schedule, rows: Int64Array) -> Grouped:
-    """Group by size: class 0 is one processor, class k is 2**(k-1) + 1 to 2**k, the binary length of procs - 1."""
+    """Group by size: class 0 is one processor, class k is 2**(k-1) + 1 to 2**k, the binary length
+    of procs - 1."""
     codes = np.frexp(schedule.workload.procs[rows] - 1.0)[1].astype(np.int64)
     highest = int(codes.max(initial=0))
     spans = (f"{2 ** (k - 1) + 1}-{2**k}" for k in range(2, highest + 1))
@@ -76,17 +87,27 @@ def _by_runtime(schedule: Schedule, rows: Int64Array) -> Grouped:
 
 
 def _by_class(schedule: Schedule, rows: Int64Array) -> Grouped:
-    """Group by width and length: wide above 8 processors, long above 1 h (Srinivasan et al. 2002, JSSPP, section 3)."""
+    """Group by width and length: wide above 8 processors, long above 1 h (Srinivasan et al. 2002,
+    JSSPP, section 3)."""
     is_wide = schedule.workload.procs[rows] > _NARROW_PROCS
     is_long = schedule.workload.run[rows] > _SHORT_S * MICROSECONDS
-    return is_wide + 2 * is_long.astype(np.int64), ["short narrow", "short wide", "long narrow", "long wide"]
+    return is_wide + 2 * is_long.astype(np.int64), [
+        "short narrow",
+        "short wide",
+        "long narrow",
+        "long wide",
+    ]
 
 
 BREAKDOWNS: dict[str, Callable[[Schedule, Int64Array], Grouped]] = {
     "user": lambda schedule, rows: _by_number(schedule.workload.user, rows),
     "group": lambda schedule, rows: _by_number(schedule.workload.group, rows),
-    "queue": lambda schedule, rows: _by_number(schedule.workload.queue, rows, schedule.workload.queue_names),
-    "month": lambda schedule, rows: by_month(schedule.workload.clock, schedule.workload.submit[rows]),
+    "queue": lambda schedule, rows: _by_number(
+        schedule.workload.queue, rows, schedule.workload.queue_names
+    ),
+    "month": lambda schedule, rows: by_month(
+        schedule.workload.clock, schedule.workload.submit[rows]
+    ),
     "day": lambda schedule, rows: by_day(schedule.workload.clock, schedule.workload.submit[rows]),
     "size": _by_size,
     "runtime": _by_runtime,

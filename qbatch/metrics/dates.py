@@ -1,8 +1,9 @@
 """Days and months of submission, in the log's own time zone.
 
-The zone is asked once for each midnight near a job, not once per job: the jobs are then sorted between midnights.  So a
-day has 23 or 25 hours when the clocks change, and a month begins at its local midnight.  If the zone or the
-instant of the log's second 0 is unknown, days are 24 hours and months 30 days, numbered from 1 at second 0.
+The zone is asked once for each midnight near a job, not once per job: the jobs are then sorted
+between midnights.  So a day has 23 or 25 hours when the clocks change, and a month begins at its
+local midnight.  If the zone or the instant of the log's second 0 is unknown, days are 24 hours and
+months 30 days, numbered from 1 at second 0.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def by_day(clock: LogClock, submit: Int64Array) -> Grouped:
 
 
 def by_month(clock: LogClock, submit: Int64Array) -> Grouped:
-    """Return the month of each submit: ``1996-10``, or ``30-day month 1`` if the calendar is unknown."""
+    """Return the month of each submit: ``1996-10``, or ``30-day month 1`` if the calendar is
+    unknown."""
     days = _calendar_days(clock, submit)
     if days is None:
         return _numbered(submit, 30, "30-day month")
@@ -38,7 +40,8 @@ def by_month(clock: LogClock, submit: Int64Array) -> Grouped:
 
 
 def zone_of(clock: LogClock) -> tzinfo | None:
-    """Return the zone that the clock names; None if it names none, or one that this machine does not know."""
+    """Return the zone that the clock names; None if it names none, or one that this machine does
+    not know."""
     if clock.zone is None:
         return None
     try:
@@ -55,7 +58,8 @@ def _calendar_days(clock: LogClock, submit: Int64Array) -> Grouped | None:
         return np.empty(0, np.int64), []
     try:
         instants = submit + clock.unix_start * MICROSECONDS
-        # The local date is the UTC date, or the one before or after it; one more midnight closes the last.
+        # The local date is the UTC date, or the one before or after it; one more midnight closes
+        # the last.
         near = np.unique(instants // DAY_US)
         numbers = np.unique(near[:, None] + np.arange(-1, 3))
         days = [date.fromordinal(_EPOCH.toordinal() + number) for number in numbers.tolist()]

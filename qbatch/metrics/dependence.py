@@ -1,17 +1,19 @@
 """Intervals for consecutive values that depend on each other, as the waits of a queue do.
 
-The jobs of one busy week all wait long: twenty thousand jobs are not twenty thousand observations.  So the variance of
-a mean is that of the stationary bootstrap, which draws blocks of geometric length (Politis and Romano 1994, "The
-stationary bootstrap", JASA 89).  For a mean it has a closed form, so no random number is needed.  The mean length of a
-block comes from the data.  Source: Politis and White 2004, "Automatic block-length selection for the dependent
-bootstrap", Econometric Reviews 23, with the correction of Patton, Politis and White 2009, same journal, 28.  Student's
-t with the number of blocks minus one as degrees of freedom widens the interval if they are few (Hesterberg 2015,
-"What teachers should know about the bootstrap", The American Statistician 69).
+The jobs of one busy week all wait long: twenty thousand jobs are not twenty thousand observations.
+ So the variance of a mean is that of the stationary bootstrap, which draws blocks of geometric
+length (Politis and Romano 1994, "The stationary bootstrap", JASA 89).  For a mean it has a closed
+form, so no random number is needed.  The mean length of a block comes from the data.  Source:
+Politis and White 2004, "Automatic block-length selection for the dependent bootstrap", Econometric
+Reviews 23, with the correction of Patton, Politis and White 2009, same journal, 28.  Student's t
+with the number of blocks minus one as degrees of freedom widens the interval if they are few
+(Hesterberg 2015, "What teachers should know about the bootstrap", The American Statistician 69).
 
-Limits of the method alone (:mod:`qbatch.metrics.ratio` adds means of parts of the log to it): blocks are at most 3
-sqrt(n) values long, or as long as a caller demands (``a_day_of``).  In a test, the labels of two policies were
-exchanged at random.  By job, day or week, 3 to 7 % of the differences on the KTH and SDSC SP2 logs were called real at
-a nominal 5 %.  By four weeks it was up to 20 %: slower changes than a week or two need replicas.
+Limits of the method alone (:mod:`qbatch.metrics.ratio` adds means of parts of the log to it):
+blocks are at most 3 sqrt(n) values long, or as long as a caller demands (``a_day_of``).  In a test,
+the labels of two policies were exchanged at random.  By job, day or week, 3 to 7 % of the
+differences on the KTH and SDSC SP2 logs were called real at a nominal 5 %.  By four weeks it was up
+to 20 %: slower changes than a week or two need replicas.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from qbatch.model.record import MICROSECONDS, Int64Array
 Floats = NDArray[np.float64]
 
 RESAMPLES = (200, 1_000)
-"""The number of resamples for the interval of a median: the fewest, for very many values, and the most."""
+"""The number of resamples for the interval of a median: the fewest, for very many values, and the
+most."""
 
 _RESAMPLED_VALUES = 30_000_000
 
@@ -38,15 +41,17 @@ FEWEST = 8
 _DAY_US = 86_400 * MICROSECONDS
 
 _SIGNIFICANT = 2.0
-"""Autocorrelations below this many times sqrt(log10(n) / n) count as none (Politis and White 2004, section 3.2)."""
+"""Autocorrelations below this many times sqrt(log10(n) / n) count as none (Politis and White 2004,
+section 3.2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean or median of dependent values: its interval, the probability of one as far from 0 (p), and how it was made.
+    """A mean or median of dependent values: its interval, the probability of one as far from 0 (p),
+    and how it was made.
 
-    ``low``, ``high`` and ``p`` are None if there are too few values.  ``block`` is the mean length of a block, in
-    values; ``n`` counts the values.
+    ``low``, ``high`` and ``p`` are None if there are too few values.  ``block`` is the mean length
+    of a block, in values; ``n`` counts the values.
     """
 
     value: float | None
@@ -57,8 +62,11 @@ class Estimate:
     block: float
 
 
-def mean_estimate(values: Floats, confidence: float = 0.95, *, least_block: float = 1.0) -> Estimate:
-    """Return the mean of values in their order, with its interval; blocks are no shorter than ``least_block``."""
+def mean_estimate(
+    values: Floats, confidence: float = 0.95, *, least_block: float = 1.0
+) -> Estimate:
+    """Return the mean of values in their order, with its interval; blocks are no shorter than
+    ``least_block``."""
     check_confidence(confidence)
     n = len(values)
     mean = float(np.mean(values)) if n else None
@@ -73,10 +81,14 @@ def mean_estimate(values: Floats, confidence: float = 0.95, *, least_block: floa
     return Estimate(mean, mean - half, mean + half, p, n, block)
 
 
-def median_estimate(values: Floats, confidence: float = 0.95, *, seed: int = 0, least_block: float = 1.0) -> Estimate:
-    """Return the median (nearest rank) of values in their order, with the percentile interval of resamples.
+def median_estimate(
+    values: Floats, confidence: float = 0.95, *, seed: int = 0, least_block: float = 1.0
+) -> Estimate:
+    """Return the median (nearest rank) of values in their order, with the percentile interval of
+    resamples.
 
-    The percentiles are those that make up for few blocks (Hesterberg 2015, section 5.3).  There is no p.
+    The percentiles are those that make up for few blocks (Hesterberg 2015, section 5.3).  There is
+    no p.
     """
     check_confidence(confidence)
     n = len(values)
@@ -101,10 +113,12 @@ def median_estimate(values: Floats, confidence: float = 0.95, *, seed: int = 0, 
 
 
 def a_day_of(submit: Int64Array) -> float:
-    """Return how many jobs are submitted in a day, but at most a quarter of them: the least length of a block.
+    """Return how many jobs are submitted in a day, but at most a quarter of them: the least length
+    of a block.
 
-    Users come and go in days, and in a log of few days the autocorrelations alone show too little.  With labels
-    exchanged per day on logs of a week, 9 % of the differences are called real instead of 22 %.  Times in microseconds.
+    Users come and go in days, and in a log of few days the autocorrelations alone show too little.
+     With labels exchanged per day on logs of a week, 9 % of the differences are called real instead
+    of 22 %.  Times in microseconds.
     """
     n = len(submit)
     if not n:
@@ -114,9 +128,11 @@ def a_day_of(submit: Int64Array) -> float:
 
 
 def times_drawn(n: int, block: float, draw: np.random.Generator) -> NDArray[np.int64]:
-    """Return how often one resample of the stationary bootstrap draws each of n values; they sum to n.
+    """Return how often one resample of the stationary bootstrap draws each of n values; they sum to
+    n.
 
-    Blocks begin anywhere, have geometric lengths of this mean, and wrap around from the end to the beginning.
+    Blocks begin anywhere, have geometric lengths of this mean, and wrap around from the end to the
+    beginning.
     """
     lengths: list[NDArray[np.int64]] = []
     missing = n
@@ -137,10 +153,12 @@ def times_drawn(n: int, block: float, draw: np.random.Generator) -> NDArray[np.i
 
 
 def stationary_variance(values: Floats, block: float) -> float:
-    """Return the variance of the mean of a resample with blocks of this mean length (Politis and Romano 1994, Lemma 1).
+    """Return the variance of the mean of a resample with blocks of this mean length (Politis and
+    Romano 1994, Lemma 1).
 
-    ``(1 / n) (R(0) + 2 sum over lags i of b(i) R(i)), b(i) = (1 - i/n) (1 - q)^i + (i/n) (1 - q)^(n - i), q = 1 / block``,
-    with R the circular autocovariance; written for the circular one it is the sum over i of (1 - i/n) (1 - q)^i.
+    ``(1 / n) (R(0) + 2 sum over lags i of b(i) R(i)), b(i) = (1 - i/n) (1 - q)^i + (i/n) (1 - q)^(n
+    - i), q = 1 / block``, with R the circular autocovariance; written for the circular one it is
+    the sum over i of (1 - i/n) (1 - q)^i.
     """
     n = len(values)
     centred = values - values.mean()
@@ -171,7 +189,8 @@ def block_length(values: Floats) -> float:
         return 1.0
     width = min(2 * _last_lag(covariance[1:] / covariance[0], n, quiet, lags), lags)
     lag = np.arange(-width, width + 1)
-    flat_top = np.clip(2.0 * (1.0 - np.abs(lag / max(width, 1))), 0.0, 1.0)  # 1 up to a half, then down to 0 at 1
+    # 1 up to a half, then down to 0 at 1.
+    flat_top = np.clip(2.0 * (1.0 - np.abs(lag / max(width, 1))), 0.0, 1.0)
     window = flat_top * covariance[np.abs(lag)]
     slope, level = float(np.sum(np.abs(lag) * window)), float(np.sum(window))
     if level <= 0 or slope == 0:

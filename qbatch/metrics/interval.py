@@ -1,4 +1,5 @@
-"""Confidence intervals over replicas: Student's t, computed from its exact distribution, no statistics library."""
+"""Confidence intervals over replicas: Student's t, computed from its exact distribution, no
+statistics library."""
 
 from __future__ import annotations
 
@@ -10,10 +11,12 @@ from statistics import NormalDist
 from qbatch.model.errors import UsageError
 
 _EXACT_UP_TO = 200
-"""Up to this many degrees of freedom the finite sum is used; above, an expansion that is exact to ten digits there."""
+"""Up to this many degrees of freedom the finite sum is used; above, an expansion that is exact to
+ten digits there."""
 
 SAME = "the same in every replica: the seeds do not change it, so there is no interval"
-"""Why values of replicas that cannot differ have no interval: a width of 0 would claim that the mean is known exactly."""
+"""Why values of replicas that cannot differ have no interval: a width of 0 would claim that the
+mean is known exactly."""
 
 
 def are_same(values: Sequence[float]) -> bool:
@@ -23,7 +26,8 @@ def are_same(values: Sequence[float]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean and the bounds of its confidence interval; the bounds are None for fewer than two values."""
+    """A mean and the bounds of its confidence interval; the bounds are None for fewer than two
+    values."""
 
     mean: float | None
     low: float | None
@@ -32,7 +36,8 @@ class Interval:
 
 
 def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Return mean -+ t(n - 1) * s / sqrt(n), with s the sample standard deviation (Student 1908)."""
+    """Return mean -+ t(n - 1) * s / sqrt(n), with s the sample standard deviation (Student
+    1908)."""
     check_confidence(confidence)
     n = len(values)
     mean = math.fsum(values) / n if n else None
@@ -44,12 +49,14 @@ def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
 
 
 def paired_difference(a: Sequence[float], b: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Return the interval of the mean of a[i] - b[i], the same replica (the same seed) under both."""
+    """Return the interval of the mean of a[i] - b[i], the same replica (the same seed) under
+    both."""
     return interval([one - other for one, other in zip(a, b, strict=True)], confidence)
 
 
 def t_quantile(probability: float, freedom: int) -> float:
-    """Return t with P(T <= t) = ``probability`` for Student's t with ``freedom`` degrees of freedom."""
+    """Return t with P(T <= t) = ``probability`` for Student's t with ``freedom`` degrees of
+    freedom."""
     if probability < 0.5:
         return -t_quantile(1 - probability, freedom)
     if freedom > _EXACT_UP_TO:
@@ -65,14 +72,16 @@ def t_quantile(probability: float, freedom: int) -> float:
 
 
 def t_two_sided(t: float, freedom: int) -> float:
-    """Return P(|T| >= |t|) for Student's t; above 200 degrees of freedom t is taken for normal (error below 0.002)."""
+    """Return P(|T| >= |t|) for Student's t; above 200 degrees of freedom t is taken for normal
+    (error below 0.002)."""
     if freedom > _EXACT_UP_TO:
         return math.erfc(abs(t) / math.sqrt(2))
     return max(1.0 - _central(math.atan(abs(t) / math.sqrt(freedom)), freedom), 0.0)
 
 
 def _central(angle: float, freedom: int) -> float:
-    """Return P(|T| <= sqrt(freedom) * tan(angle)), a finite sum (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
+    """Return P(|T| <= sqrt(freedom) * tan(angle)), a finite sum (Abramowitz & Stegun 26.7.3 and
+    26.7.4)."""
     sine, cosine = math.sin(angle), math.cos(angle)
     is_odd = freedom % 2
     term = cosine if is_odd else 1.0
@@ -84,7 +93,8 @@ def _central(angle: float, freedom: int) -> float:
 
 
 def _expanded(x: float, freedom: int) -> float:
-    """Return the quantile of t from that of the normal distribution (Abramowitz & Stegun 26.7.5)."""
+    """Return the quantile of t from that of the normal distribution (Abramowitz & Stegun
+    26.7.5)."""
     first = (x**3 + x) / 4
     second = (5 * x**5 + 16 * x**3 + 3 * x) / 96
     third = (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384

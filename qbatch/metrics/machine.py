@@ -1,8 +1,9 @@
-"""Metrics of the machine over the whole run, from a schedule in which every job ran (``Schedule.only_ran``).
+"""Metrics of the machine over the whole run, from a schedule in which every job ran
+(``Schedule.only_ran``).
 
-Utilisation over the makespan counts the run times; up to the last submission it counts what held processors.  Loss of
-capacity is undefined if jobs have several execution intervals: it assumes that a job holds its processors from start to
-end.
+Utilisation over the makespan counts the run times; up to the last submission it counts what held
+processors.  Loss of capacity is undefined if jobs have several execution intervals: it assumes that
+a job holds its processors from start to end.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ def makespan_us(submit: Int64Array, end: Int64Array) -> int:
 
 
 def makespan_s(submit: Int64Array, end: Int64Array) -> float | None:
-    """Makespan in seconds = last end - first submit (docs/spec/papers.md 0.3); None without jobs."""
+    """Makespan in seconds = last end - first submit (docs/spec/papers.md 0.3); None without
+    jobs."""
     return makespan_us(submit, end) / MICROSECONDS if len(submit) else None
 
 
@@ -33,13 +35,17 @@ def throughput_per_hour(ran: Schedule) -> float | None:
 def utilisation_makespan(ran: Schedule) -> float | None:
     """Utilisation = sum(procs * run) / (P * makespan) (docs/spec/papers.md 0.3)."""
     jobs = ran.workload
-    return _share(exact_area(jobs.procs, jobs.run), jobs.procs_total * makespan_us(jobs.submit, ran.end))
+    return _share(
+        exact_area(jobs.procs, jobs.run), jobs.procs_total * makespan_us(jobs.submit, ran.end)
+    )
 
 
 def utilisation_submit(ran: Schedule) -> float | None:
-    """Utilisation from the first to the last submit = processor time used in that window / (P * its length).
+    """Utilisation from the first to the last submit = processor time used in that window / (P * its
+    length).
 
-    Only the part inside the window counts of what held processors (docs/spec/papers.md 0.3: the window for open traces).
+    Only the part inside the window counts of what held processors (docs/spec/papers.md 0.3: the
+    window for open traces).
     """
     jobs = ran.workload
     if not len(jobs):
@@ -51,7 +57,8 @@ def utilisation_submit(ran: Schedule) -> float | None:
 
 
 def longest_queue(ran: Schedule) -> int:
-    """Longest queue = max(waiting before a pass) (standard); a job that starts in the pass of its arrival waits before it."""
+    """Longest queue = max(waiting before a pass) (standard); a job that starts in the pass of its
+    arrival waits before it."""
     waits = ran.queue_spans()
     at = np.concatenate([waits.begin, waits.end])
     change = np.repeat(np.array([1, -1]), len(waits.begin))
@@ -60,11 +67,12 @@ def longest_queue(ran: Schedule) -> int:
 
 
 def loss_of_capacity(ran: Schedule) -> float | None:
-    """Loss of capacity = processor time idle while a waiting job would fit on the idle processors / (P * makespan).
+    """Loss of capacity = processor time idle while a waiting job would fit on the idle processors /
+    (P * makespan).
 
-    At each instant all idle processors are lost if the smallest request that waits is no larger than their number,
-    none if not.  So a policy that starts whatever fits loses nothing, and the rest of the idle time is
-    fragmentation or lack of jobs.  Definition: tests/oracle/metrics.py.
+    At each instant all idle processors are lost if the smallest request that waits is no larger
+    than their number, none if not.  So a policy that starts whatever fits loses nothing, and the
+    rest of the idle time is fragmentation or lack of jobs.  Definition: tests/oracle/metrics.py.
     """
     jobs = ran.workload
     if not len(jobs):
@@ -74,11 +82,23 @@ def loss_of_capacity(ran: Schedule) -> float | None:
     from qbatch.planning.kernels.entries import little
 
     # Nearly sorted columns, so a stable sort is fast.
-    by_submit, by_start = np.argsort(jobs.submit, kind="stable"), np.argsort(ran.start, kind="stable")
-    high, low = little(lost_area, len(jobs))(
-        jobs.submit, ran.start, ran.end, jobs.procs, by_submit, by_start, np.argsort(ran.end), jobs.procs_total
+    by_submit, by_start = (
+        np.argsort(jobs.submit, kind="stable"),
+        np.argsort(ran.start, kind="stable"),
     )
-    return _share((int(high) << LOW_BITS) + int(low), jobs.procs_total * makespan_us(jobs.submit, ran.end))
+    high, low = little(lost_area, len(jobs))(
+        jobs.submit,
+        ran.start,
+        ran.end,
+        jobs.procs,
+        by_submit,
+        by_start,
+        np.argsort(ran.end),
+        jobs.procs_total,
+    )
+    return _share(
+        (int(high) << LOW_BITS) + int(low), jobs.procs_total * makespan_us(jobs.submit, ran.end)
+    )
 
 
 def _share(part: int, whole: int) -> float | None:

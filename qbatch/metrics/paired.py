@@ -1,8 +1,9 @@
-"""Two schedules of the same jobs, job by job: the difference, its certainty, and the share of jobs that gain.
+"""Two schedules of the same jobs, job by job: the difference, its certainty, and the share of jobs
+that gain.
 
-The differences are in order of submission and depend on each other.  The interval of the difference of means is that of
-:mod:`qbatch.metrics.ratio`, on the scale of ratios; that of the median difference is from
-:mod:`qbatch.metrics.dependence`.
+The differences are in order of submission and depend on each other.  The interval of the difference
+of means is that of :mod:`qbatch.metrics.ratio`, on the scale of ratios; that of the median
+difference is from :mod:`qbatch.metrics.dependence`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from qbatch.metrics.ratio import difference_estimate
 Floats = NDArray[np.float64]
 
 PRACTICAL = 0.01
-"""A difference of less than this share of the larger value has no practical weight, however certain it is."""
+"""A difference of less than this share of the larger value has no practical weight, however certain
+it is."""
 
 
 class Verdict(StrEnum):
-    """The result of a comparison of the second schedule with the first; ``described``: only the difference, without a test."""
+    """The result of a comparison of the second schedule with the first; ``described``: only the
+    difference, without a test."""
 
     better = "better"
     worse = "worse"
@@ -37,11 +40,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The effect sizes between the values of two schedules; every share is of the pairs, and less is better.
+    """The effect sizes between the values of two schedules; every share is of the pairs, and less
+    is better.
 
-    ``cliff_delta``: P(b < a) - P(b > a) over all pairs of any two jobs (Cliff 1993, Psychological Bulletin 114).
-    ``rank_biserial``: of the ranks of |b - a| over the jobs that differ, the share that lies with b less, minus the share
-    with b more (Kerby 2014, Comprehensive Psychology 3).  Both go from -1 (b is worse for all) to 1 (better for all).
+    ``cliff_delta``: P(b < a) - P(b > a) over all pairs of any two jobs (Cliff 1993, Psychological
+    Bulletin 114). ``rank_biserial``: of the ranks of |b - a| over the jobs that differ, the share
+    that lies with b less, minus the share with b more (Kerby 2014, Comprehensive Psychology 3).
+     Both go from -1 (b is worse for all) to 1 (better for all).
     """
 
     better: float
@@ -53,7 +58,8 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Values of one quantity under two schedules: both means, the estimate of b - a, the median of it, the effect."""
+    """Values of one quantity under two schedules: both means, the estimate of b - a, the median of
+    it, the effect."""
 
     a: float | None
     b: float | None
@@ -70,21 +76,33 @@ class Difference:
 
     @property
     def larger(self) -> float | None:
-        """The larger of the two means, with which a difference is compared, whichever of the two is named first."""
+        """The larger of the two means, with which a difference is compared, whichever of the two is
+        named first."""
         return None if self.a is None or self.b is None else max(self.a, self.b)
 
 
 def paired(
-    a: Floats, b: Floats, confidence: float = 0.95, *, seed: int = 0, has_effect: bool = True, least_block: float = 1.0
+    a: Floats,
+    b: Floats,
+    confidence: float = 0.95,
+    *,
+    seed: int = 0,
+    has_effect: bool = True,
+    least_block: float = 1.0,
 ) -> Difference:
     """Compare one quantity of the same jobs under two schedules, in order of submission.
 
-    Without ``has_effect`` only the means and their difference are computed, which is enough for the parts of a run.
+    Without ``has_effect`` only the means and their difference are computed, which is enough for the
+    parts of a run.
     """
     if not len(a):
         return Difference(None, None, mean_estimate(a), None, None)
     change = b - a
-    median = median_estimate(change, confidence, seed=seed, least_block=least_block) if has_effect else None
+    median = (
+        median_estimate(change, confidence, seed=seed, least_block=least_block)
+        if has_effect
+        else None
+    )
     effect = effect_of(a, b) if has_effect else None
     mean = difference_estimate(a, b, confidence, least_block=least_block)
     return Difference(float(np.mean(a)), float(np.mean(b)), mean, median, effect)
@@ -102,7 +120,9 @@ def effect_of(a: Floats, b: Floats) -> Effect:
     ranks = mean_ranks(np.abs(differing))
     total, gained = float(ranks.sum()), float(ranks[differing < 0].sum())
     rank_biserial = (2 * gained - total) / total if total else 0.0
-    return Effect(below / n, above / n, (n - below - above) / n, (less - more) / (n * n), rank_biserial)
+    return Effect(
+        below / n, above / n, (n - below - above) / n, (less - more) / (n * n), rank_biserial
+    )
 
 
 def mean_ranks(values: Floats) -> Floats:
@@ -113,10 +133,16 @@ def mean_ranks(values: Floats) -> Floats:
 
 
 def finding_of(
-    estimate: Estimate, base: float | None, *, is_less_better: bool = True, practical: float = PRACTICAL,
-    p: float | None = None, level: float = 0.05,
-) -> Verdict:  # fmt: skip
-    """Return what an estimate of b - a means: noise if its interval contains 0, negligible if it is small compared to ``base``.
+    estimate: Estimate,
+    base: float | None,
+    *,
+    is_less_better: bool = True,
+    practical: float = PRACTICAL,
+    p: float | None = None,
+    level: float = 0.05,
+) -> Verdict:
+    """Return what an estimate of b - a means: noise if its interval contains 0, negligible if it is
+    small compared to ``base``.
 
     With ``p`` (corrected for many comparisons), ``p`` decides instead of the interval.
     """
@@ -135,7 +161,8 @@ def finding_of(
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
-    """Return p corrected for multiple comparisons (Holm 1979, Scandinavian Journal of Statistics 6); None stays None."""
+    """Return p corrected for multiple comparisons (Holm 1979, Scandinavian Journal of Statistics
+    6); None stays None."""
     known = sorted((value, place) for place, value in enumerate(p) if value is not None)
     corrected: list[float | None] = [None] * len(p)
     largest = 0.0

@@ -1,8 +1,8 @@
 """Sums of integers that would not fit in 64 bits: exact, whatever the order of the rows.
 
-Microseconds of a year are 45 bits; times a million, or times the processors of a machine, they exceed 63.  So each time
-is cut into a high and a low part, each part is summed in blocks that cannot overflow, and the blocks are added as
-Python integers.
+Microseconds of a year are 45 bits; times a million, or times the processors of a machine, they
+exceed 63.  So each time is cut into a high and a low part, each part is summed in blocks that
+cannot overflow, and the blocks are added as Python integers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 from qbatch.model.record import Int64Array
 
 LOW_BITS = 27
-"""Width of the low part: below it, times of up to 285 years and 16 million processors cannot overflow a block."""
+"""Width of the low part: below it, times of up to 285 years and 16 million processors cannot
+overflow a block."""
 
 _LOW = (1 << LOW_BITS) - 1
 _BLOCK = 1 << 12

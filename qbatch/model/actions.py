@@ -1,4 +1,5 @@
-"""What a policy may ask for: imperatives.  The engine checks each action and refuses an invalid one with an error."""
+"""What a policy may ask for: imperatives.  The engine checks each action and refuses an invalid one
+with an error."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from qbatch.model.reasons import Reason
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
-    """A part of an allocation: processors and bytes of memory on each of ``count`` consecutive hosts, from ``host`` on (an index
-    into ``Machine.hosts``).
+    """A part of an allocation: processors and bytes of memory on each of ``count`` consecutive
+    hosts, from ``host`` on (an index into ``Machine.hosts``).
 
-    ``resources``: the amounts of ``Machine.resources`` there, for a job inside that one host.  A policy may
-    leave them out: the engine fills in what the job asks for.
+    ``resources``: the amounts of ``Machine.resources`` there, for a job inside that one host.  A
+    policy may leave them out: the engine fills in what the job asks for.
     """
 
     host: int
@@ -34,7 +35,8 @@ Allocation = tuple[Chunk, ...]
 
 
 def ranges_of(parts: Iterable[tuple[int, int, int, int]]) -> Allocation:
-    """Return parts (first host, processors, memory, hosts) as an allocation: equal neighbours are joined into one range."""
+    """Return parts (first host, processors, memory, hosts) as an allocation: equal neighbours are
+    joined into one range."""
     found: list[Chunk] = []
     first = count = procs = memory = 0
     for host, width, size, hosts in parts:
@@ -57,7 +59,8 @@ def parts_of(allocation: Allocation) -> Iterator[tuple[int, int, int]]:
 
 
 def amounts_of(allocation: Allocation) -> Iterator[tuple[int, ...]]:
-    """Return each host of an allocation, one by one, with its amounts: processors, memory, named resources."""
+    """Return each host of an allocation, one by one, with its amounts: processors, memory, named
+    resources."""
     for chunk in allocation:
         for host in chunk.hosts:
             yield host, chunk.procs, chunk.memory, *chunk.resources
@@ -76,7 +79,11 @@ def outside(allocation: Allocation, closed: Set[int]) -> Allocation:
         return allocation
     if is_on_one_host(allocation):
         return () if allocation[0].host in closed else allocation
-    return ranges_of((host, procs, memory, 1) for host, procs, memory in parts_of(allocation) if host not in closed)
+    return ranges_of(
+        (host, procs, memory, 1)
+        for host, procs, memory in parts_of(allocation)
+        if host not in closed
+    )
 
 
 def is_on_one_host(allocation: Allocation) -> bool:
@@ -87,11 +94,13 @@ def is_on_one_host(allocation: Allocation) -> bool:
 class Start(msgspec.Struct, frozen=True, tag=True):
     """Start a waiting job.  An empty allocation lets the engine fill hosts in their order.
 
-    ``until``: an instant at which the engine itself suspends the job again (time slices and quanta).
+    ``until``: an instant at which the engine itself suspends the job again (time slices and
+    quanta).
 
-    ``is_trial``: a trial run, which must have an ``until``.  It is inside one host and may have less
-    memory there than the job asks for.  At ``until``, or at the driver's ``Returned``, its work is discarded,
-    its processors and memory are given back, and the job is back at its place in the queue.
+    ``is_trial``: a trial run, which must have an ``until``.  It is inside one host and may have
+    less memory there than the job asks for.  At ``until``, or at the driver's ``Returned``, its
+    work is discarded, its processors and memory are given back, and the job is back at its place in
+    the queue.
     """
 
     row: int
@@ -115,7 +124,8 @@ class Resume(msgspec.Struct, frozen=True, tag=True):
 
 
 class Resize(msgspec.Struct, frozen=True, tag=True):
-    """Give a malleable job another number of processors on its one host; a suspended job resumes with that number."""
+    """Give a malleable job another number of processors on its one host; a suspended job resumes
+    with that number."""
 
     row: int
     procs: int
@@ -129,7 +139,8 @@ class Reject(msgspec.Struct, frozen=True, tag=True):
 
 
 class Promise(msgspec.Struct, frozen=True, tag=True):
-    """Promise a waiting job its latest start; later promises may only be earlier, except after a ``Break``."""
+    """Promise a waiting job its latest start; later promises may only be earlier, except after a
+    ``Break``."""
 
     row: int
     at: int
@@ -138,8 +149,8 @@ class Promise(msgspec.Struct, frozen=True, tag=True):
 class Break(msgspec.Struct, frozen=True, tag=True):
     """Take back the promise to a waiting job that cannot be kept any more, with the reason.
 
-    The engine reports the row as broken in this round, and not again at the start.  The next promise to the job may be for any
-    instant.
+    The engine reports the row as broken in this round, and not again at the start.  The next
+    promise to the job may be for any instant.
     """
 
     row: int

@@ -42,7 +42,8 @@ class AuditError(QbatchError):
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` for the nearest of the ``known`` names, or an empty string."""
+    """Return ``"; did you mean 'x'?"`` for the nearest of the ``known`` names, or an empty
+    string."""
     from difflib import get_close_matches  # imported only after a mistake, because it is slow
 
     near = get_close_matches(name, list(known), n=1, cutoff=0.5)

@@ -1,7 +1,7 @@
 """What happens to the engine: past participles, each with the row of its job or its host.
 
-A *row* is the engine's number of a job: its rank in order of sequence.  Events have no instant of their own:
-all events of one instant are passed to the engine together.
+A *row* is the engine's number of a job: its rank in order of sequence.  Events have no instant of
+their own: all events of one instant are passed to the engine together.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ class Submitted(msgspec.Struct, frozen=True, tag=True, gc=False):
 class Finished(msgspec.Struct, frozen=True, tag=True):
     """A running job ended, by itself or killed at its estimate.
 
-    ``ran``: its run time in microseconds, on the requested processors, if the driver knows it (a job may stand still
-    without the engine); ``NO_RUN_TIME``: it has no valid one; None: the engine's own count.
+    ``ran``: its run time in microseconds, on the requested processors, if the driver knows it (a
+    job may stand still without the engine); ``NO_RUN_TIME``: it has no valid one; None: the
+    engine's own count.
     """
 
     row: int
@@ -33,7 +34,8 @@ class Finished(msgspec.Struct, frozen=True, tag=True):
 
 
 class Returned(msgspec.Struct, frozen=True, tag=True):
-    """A trial run ended before its time because it used more memory than it was given: the job waits again."""
+    """A trial run ended before its time because it used more memory than it was given: the job
+    waits again."""
 
     row: int
 
@@ -47,8 +49,8 @@ class Withdrawn(msgspec.Struct, frozen=True, tag=True):
 class Forced(msgspec.Struct, frozen=True, tag=True):
     """An operator started a waiting job on these hosts, whatever the policy would do.
 
-    The engine checks it like a ``Start``.  The policy finds the row in ``withdrawn`` and in ``running``, and the machine
-    counts as changed, so it plans again from what runs.
+    The engine checks it like a ``Start``.  The policy finds the row in ``withdrawn`` and in
+    ``running``, and the machine counts as changed, so it plans again from what runs.
     """
 
     row: int
@@ -60,7 +62,8 @@ class Woken(msgspec.Struct, frozen=True, tag=True):
 
 
 class HostClosed(msgspec.Struct, frozen=True, tag=True):
-    """No further job starts on a host (an index into ``Machine.hosts``); running jobs continue there."""
+    """No further job starts on a host (an index into ``Machine.hosts``); running jobs continue
+    there."""
 
     host: int
 

@@ -1,4 +1,5 @@
-"""Which processors are free, for pictures that show the processors of a job (Gantt charts, the host grid)."""
+"""Which processors are free, for pictures that show the processors of a job (Gantt charts, the host
+grid)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class FreeRuns:
         return sum(self.highs) - sum(self.lows)
 
     def take(self, procs: int) -> list[tuple[int, int]]:
-        """Take the lowest run that is long enough, else the lowest processors; fewer than asked if there are not enough."""
+        """Take the lowest run that is long enough, else the lowest processors; fewer than asked if
+        there are not enough."""
         for place, (low, high) in enumerate(zip(self.lows, self.highs, strict=True)):
             if high - low >= procs:
                 self._shorten(place, low + procs)
@@ -35,7 +37,11 @@ class FreeRuns:
     def remove(self, low: int, high: int) -> list[tuple[int, int]]:
         """Take what is free from ``low`` to before ``high``, and return it."""
         runs = [*zip(self.lows, self.highs, strict=True)]
-        taken = [(max(first, low), min(last, high)) for first, last in runs if first < high and last > low]
+        taken = [
+            (max(first, low), min(last, high))
+            for first, last in runs
+            if first < high and last > low
+        ]
         for begin, end in taken:
             place = bisect_right(self.lows, begin) - 1
             first, last = self.lows[place], self.highs[place]

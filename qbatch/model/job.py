@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 FREE, PACK, SCATTER = PLACINGS = ("free", "pack", "scatter")
-"""How chunks are placed: they may share hosts, all go to one host, or each goes to a different host."""
+"""How chunks are placed: they may share hosts, all go to one host, or each goes to a different
+host."""
 
 
 class ChunkRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -23,24 +24,27 @@ class ChunkRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """A submission.  Times in microseconds, memory in bytes, -1 for an absent user, group or queue.
 
-    It is serialized as an array, so that a million of them are fast: a new field comes last, with a default.
+    It is serialized as an array, so that a million of them are fast: a new field comes last, with a
+    default.
 
-    ``row`` is the engine's number of the job, its rank in order of sequence (-1 before the engine has set it).
-    ``procs`` is what a rigid job gets; a malleable one may be resized between ``min_procs`` and ``max_procs``
-    (0: rigid).  ``deadline``: an instant, or None.
+    ``row`` is the engine's number of the job, its rank in order of sequence (-1 before the engine
+    has set it). ``procs`` is what a rigid job gets; a malleable one may be resized between
+    ``min_procs`` and ``max_procs`` (0: rigid).  ``deadline``: an instant, or None.
 
-    ``chunks`` (on a chunked machine) are the parts that go together: ``procs`` and ``memory`` are then their sums; without
-    chunks the job is ``procs`` chunks of one processor.  ``placing``: one of ``PLACINGS``.  ``is_exclusive``: it takes whole
-    hosts, with all that they have, and waits for hosts without other jobs.  ``is_rerunnable``: it may start again, as
-    after a trial run.  ``priority``: its importance to its user (``qsub -p``), -1,024 to 1,023.
-    ``is_admitted``: it was accepted before and comes again (its host went down, it is to run again): a policy that may refuse
-    does not refuse it now.
+    ``chunks`` (on a chunked machine) are the parts that go together: ``procs`` and ``memory`` are
+    then their sums; without chunks the job is ``procs`` chunks of one processor.  ``placing``: one
+    of ``PLACINGS``.  ``is_exclusive``: it takes whole hosts, with all that they have, and waits for
+    hosts without other jobs.  ``is_rerunnable``: it may start again, as after a trial run.
+     ``priority``: its importance to its user (``qsub -p``), -1,024 to 1,023. ``is_admitted``: it
+    was accepted before and comes again (its host went down, it is to run again): a policy that may
+    refuse does not refuse it now.
 
-    ``parent``: the number of the job of which this is a task, done when its last task is (an array of jobs); -1: it is no
-    task.  ``task``: its number among the tasks.  ``route``: 53 random bits for a policy that draws; -1: the policy makes them
-    itself, from number and task.
+    ``parent``: the number of the job of which this is a task, done when its last task is (an array
+    of jobs); -1: it is no task.  ``task``: its number among the tasks.  ``route``: 53 random bits
+    for a policy that draws; -1: the policy makes them itself, from number and task.
 
-    ``resources``: named amounts that the whole job asks for in addition to processors and memory, such as ``("gpu", 2)``.
+    ``resources``: named amounts that the whole job asks for in addition to processors and memory,
+    such as ``("gpu", 2)``.
     """
 
     row: int = -1

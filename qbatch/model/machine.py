@@ -1,7 +1,8 @@
 """Hosts, pools and machines (:mod:`qbatch.model.machine_file` reads the file that describes them).
 
-A machine is a list of hosts in pools.  An SP2 log is one host with 100 processors.  The Origin 2000 is eight
-hosts, and each job is inside one of them.  A PBS cluster is many hosts, and a job may span several.
+A machine is a list of hosts in pools.  An SP2 log is one host with 100 processors.  The Origin 2000
+is eight hosts, and each job is inside one of them.  A PBS cluster is many hosts, and a job may span
+several.
 """
 
 from __future__ import annotations
@@ -17,15 +18,26 @@ from qbatch.model.job_class import JobClass, JobClassPair
 
 _MOST_HOSTS = 100_000
 _MOST_MEMORY = 2**60
-_UNITS = {"": 1, "b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 2**10,
+    "mb": 2**20,
+    "gb": 2**30,
+    "tb": 2**40,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+}
 
 
 class Host(msgspec.Struct, frozen=True):
     """One host: its processors, its memory in bytes (0: memory is not counted), its pool.
 
-    ``serves``: names of the classes that it runs, the most urgent first; empty: every class, with equal rank.
-    ``limits``: pairs of the name of a class and how many of its jobs may run here at once.
-    ``resources``: named amounts in addition to processors and memory, such as ``("gpu", 2)``; it has none of the others.
+    ``serves``: names of the classes that it runs, the most urgent first; empty: every class, with
+    equal rank. ``limits``: pairs of the name of a class and how many of its jobs may run here at
+    once. ``resources``: named amounts in addition to processors and memory, such as ``("gpu", 2)``;
+    it has none of the others.
     """
 
     name: str
@@ -36,19 +48,26 @@ class Host(msgspec.Struct, frozen=True):
     limits: tuple[tuple[str, int], ...] = ()
     resources: tuple[tuple[str, int], ...] = ()
 
-    def could_hold(self, procs: int, memory: int, resources: tuple[tuple[str, int], ...] = ()) -> bool:
+    def could_hold(
+        self, procs: int, memory: int, resources: tuple[tuple[str, int], ...] = ()
+    ) -> bool:
         """Return whether a job would fit the empty host."""
         there = dict(self.resources)
         has_memory = self.memory == 0 or self.memory >= memory
-        return self.cpus >= procs and has_memory and all(there.get(name, 0) >= amount for name, amount in resources)
+        return (
+            self.cpus >= procs
+            and has_memory
+            and all(there.get(name, 0) >= amount for name, amount in resources)
+        )
 
 
 class Machine(msgspec.Struct, frozen=True, dict=True):
     """Hosts in a fixed order, which breaks every tie between them.
 
-    ``single_host``: a job must be inside one host.  On a machine of one host it makes no difference.
-    ``chunked``: a job is made of chunks, each inside one host, and memory counts on each host that has any.
-    ``per_user``: how many jobs of one user may run at once; None: any number.
+    ``single_host``: a job must be inside one host.  On a machine of one host it makes no
+    difference. ``chunked``: a job is made of chunks, each inside one host, and memory counts on
+    each host that has any. ``per_user``: how many jobs of one user may run at once; None: any
+    number.
     """
 
     hosts: tuple[Host, ...]
@@ -66,7 +85,9 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def widest_job(self) -> int:
         """The most processors that one job can have."""
-        return max((host.cpus for host in self.hosts), default=0) if self.single_host else self.procs
+        return (
+            max((host.cpus for host in self.hosts), default=0) if self.single_host else self.procs
+        )
 
     @cached_property
     def counts_memory(self) -> bool:
@@ -75,17 +96,23 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def resources(self) -> tuple[str, ...]:
-        """The names of resources other than processors and memory, in the order in which hosts first mention them."""
+        """The names of resources other than processors and memory, in the order in which hosts
+        first mention them."""
         return tuple(dict.fromkeys(name for host in self.hosts for name, _ in host.resources))
 
     @cached_property
     def there(self) -> list[list[int]]:
         """The total amounts, by resource (processors, memory, then ``resources``) and by host."""
         named = zip(*(self.amounts(host.resources) for host in self.hosts), strict=True)
-        return [[host.cpus for host in self.hosts], [host.memory for host in self.hosts], *map(list, named)]
+        return [
+            [host.cpus for host in self.hosts],
+            [host.memory for host in self.hosts],
+            *map(list, named),
+        ]
 
     def amounts(self, named: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
-        """Return named amounts, of a host or of a job, in the order of ``resources``; 0 for names that are absent."""
+        """Return named amounts, of a host or of a job, in the order of ``resources``; 0 for names
+        that are absent."""
         if not self.resources:
             return ()
         there = dict(named)
@@ -98,8 +125,11 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_one_pool(self) -> bool:
-        """Whether the number of free processors alone decides what fits: one host, or jobs that span hosts."""
-        return not (self.chunked or self.counts_memory or self.resources) and (len(self.hosts) == 1 or not self.single_host)
+        """Whether the number of free processors alone decides what fits: one host, or jobs that
+        span hosts."""
+        return not (self.chunked or self.counts_memory or self.resources) and (
+            len(self.hosts) == 1 or not self.single_host
+        )
 
     @cached_property
     def spans_hosts(self) -> bool:
@@ -108,7 +138,8 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def digest(self) -> str:
-        """A short hash of everything that can affect a decision: all but the names of the machine and its hosts."""
+        """A short hash of everything that can affect a decision: all but the names of the machine
+        and its hosts."""
         facts = msgspec.to_builtins(self)
         for host in facts["hosts"]:
             host["name"] = ""
@@ -122,16 +153,33 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
         Plain classes come first, then pairs, the time classes of the first size first.
         """
-        plain, times, sizes = ([each for each in self.classes if each.kind == kind] for kind in ("plain", "time", "size"))
-        return (*(JobClassPair(each, each) for each in plain), *(JobClassPair(time, size) for size in sizes for time in times))
+        plain, times, sizes = (
+            [each for each in self.classes if each.kind == kind]
+            for kind in ("plain", "time", "size")
+        )
+        return (
+            *(JobClassPair(each, each) for each in plain),
+            *(JobClassPair(time, size) for size in sizes for time in times),
+        )
 
-    def class_of(self, procs: int, memory: int, estimate: int, cpu_time: int | None = None) -> JobClassPair | None:
-        """Return the first class with bounds that a job keeps (bytes, microseconds), or None if no class accepts it.
+    def class_of(
+        self, procs: int, memory: int, estimate: int, cpu_time: int | None = None
+    ) -> JobClassPair | None:
+        """Return the first class with bounds that a job keeps (bytes, microseconds), or None if no
+        class accepts it.
 
-        ``cpu_time``: requested processor time of each processor; the estimate if a job gives only one time.
+        ``cpu_time``: requested processor time of each processor; the estimate if a job gives only
+        one time.
         """
         asked = (procs, memory, estimate, estimate if cpu_time is None else cpu_time)
-        return next((pair for pair in self.class_pairs if pair.time.holds(*asked) and pair.size.holds(*asked)), None)
+        return next(
+            (
+                pair
+                for pair in self.class_pairs
+                if pair.time.holds(*asked) and pair.size.holds(*asked)
+            ),
+            None,
+        )
 
 
 def one_host(procs: int) -> Machine:
@@ -140,14 +188,17 @@ def one_host(procs: int) -> Machine:
 
 
 def parse_memory(value: Any) -> int:
-    """Return bytes for ``64``, ``"64GB"``, ``"512 MiB"`` (binary units); a ValueError for anything else."""
+    """Return bytes for ``64``, ``"64GB"``, ``"512 MiB"`` (binary units); a ValueError for anything
+    else."""
     if isinstance(value, bool):
         raise ValueError('a memory size is a number of bytes or a text such as "64GB"')
     if isinstance(value, int) and 0 <= value <= _MOST_MEMORY:
         return value
     text = value.lower() if isinstance(value, str) else ""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", text)
-    unit = "" if found is None else found[2] + ("b" if found[2] and not found[2].endswith("b") else "")
+    unit = (
+        "" if found is None else found[2] + ("b" if found[2] and not found[2].endswith("b") else "")
+    )
     if found is None or unit not in _UNITS:
         raise ValueError(f'{value!r} is not a memory size; write bytes or a text such as "64GB"')
     size = float(found[1]) * _UNITS[unit]
@@ -157,7 +208,8 @@ def parse_memory(value: Any) -> int:
 
 
 def memory_text(size: int) -> str:
-    """Return an amount of memory as a whole number of the largest possible unit, such as ``64GB``; see :func:`parse_memory`."""
+    """Return an amount of memory as a whole number of the largest possible unit, such as ``64GB``;
+    see :func:`parse_memory`."""
     for unit, many in (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
         if size and size % many == 0:
             return f"{size // many}{unit}"
@@ -168,7 +220,8 @@ def expand_names(pattern: str) -> list[str]:
     """Return the names of ``n[01-64]``, ``r[1-2]n[1,3-5]``: ranges keep leading zeros.
 
     Raises:
-        ValueError: the brackets are not closed, a range runs backwards, or there are more than 100,000 names.
+        ValueError: the brackets are not closed, a range runs backwards, or there are more than
+            100,000 names.
     """
     found = re.search(r"\[([^\[\]]*)\]", pattern)
     if found is None:
@@ -183,7 +236,10 @@ def expand_names(pattern: str) -> list[str]:
         low, high = bounds[1], bounds[2] or bounds[1]
         if int(high) < int(low) or int(high) - int(low) >= _MOST_HOSTS:
             raise ValueError(f"{pattern!r}: the range {part.strip()} runs backwards or is too long")
-        heads += [pattern[: found.start()] + str(n).zfill(len(low)) for n in range(int(low), int(high) + 1)]
+        heads += [
+            pattern[: found.start()] + str(n).zfill(len(low))
+            for n in range(int(low), int(high) + 1)
+        ]
     tails = expand_names(pattern[found.end() :])
     if len(heads) * len(tails) > _MOST_HOSTS:
         raise ValueError(f"{pattern!r}: more than {_MOST_HOSTS} hosts")

@@ -1,4 +1,5 @@
-"""The machine file: a machine described in TOML, read with errors that name key and line, and written.
+"""The machine file: a machine described in TOML, read with errors that name key and line, and
+written.
 
 docs/reference/machine-file.md has every key.  A daemon's configuration may contain the same tables.
 """
@@ -22,12 +23,29 @@ SCHEMA = 1
 _SECOND = 1_000_000
 
 _HOST_KEYS = ("name", "cpus", "memory", "pool", "serves", "limits", "resources")
-_OWN_KEYS = {"cpus": "cpus", "procs": "cpus", "ncpus": "cpus", "processors": "cpus", "mem": "memory", "memory": "memory"}
+_OWN_KEYS = {
+    "cpus": "cpus",
+    "procs": "cpus",
+    "ncpus": "cpus",
+    "processors": "cpus",
+    "mem": "memory",
+    "memory": "memory",
+}
 _MOST_OF_A_RESOURCE = 2**60
 _CLASS_KEYS = (
-    "name", "kind", "procs", "memory", "time", "cpu_time", "per_host", "limit", "per_user", "reserve_wait", "hosts",
+    "name",
+    "kind",
+    "procs",
+    "memory",
+    "time",
+    "cpu_time",
+    "per_host",
+    "limit",
+    "per_user",
+    "reserve_wait",
+    "hosts",
     "goes_first",
-)  # fmt: skip
+)
 _KINDS = ("time", "size")
 _TOP_KEYS = ("schema", "name", "single_host", "per_user", "host", "class")
 
@@ -43,14 +61,19 @@ def parse_machine(text: str, source: str) -> Machine:
 
 
 def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
-    """Return the machine of tables inside a larger text, such as a daemon's configuration; errors as in :func:`parse_machine`."""
+    """Return the machine of tables inside a larger text, such as a daemon's configuration; errors
+    as in :func:`parse_machine`."""
     reader = _MachineReader(text)
     reader.known_keys(document, _TOP_KEYS, "")
     if type(document.get("schema")) is not int or document["schema"] != SCHEMA:
-        raise reader.error("schema", f'must be {SCHEMA}; write "schema = {SCHEMA}" at the top', None, document)
+        raise reader.error(
+            "schema", f'must be {SCHEMA}; write "schema = {SCHEMA}" at the top', None, document
+        )
     single_host = reader.boolean(document, "single_host")
     class_tables = text.tables("class", document)
-    kinds = {each["name"]: each.get("kind") for each in class_tables if isinstance(each.get("name"), str)}
+    kinds = {
+        each["name"]: each.get("kind") for each in class_tables if isinstance(each.get("name"), str)
+    }
     hosts: list[Host] = []
     seen: set[str] = set()
     for entry in text.tables("host", document):
@@ -62,36 +85,85 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
     if not hosts:
         raise reader.error("host", "there is no host; add a [[host]] table with name and cpus")
     for key, reason in (
-        ("memory", "counts only if a job stays inside one host; write single_host = true or leave memory out"),
-        ("resources", "count only if a job stays inside one host; write single_host = true (others are not supported yet)"),
+        (
+            "memory",
+            (
+                "counts only if a job stays inside one host; write single_host = true or leave "
+                "memory "
+                "out"
+            ),
+        ),
+        (
+            "resources",
+            (
+                "count only if a job stays inside one host; write single_host = true (others are "
+                "not "
+                "supported yet)"
+            ),
+        ),
     ):
         if not single_host and len(hosts) > 1 and any(getattr(host, key) for host in hosts):
-            raise reader.error(key, reason, None, next(each for each in text.tables("host", document) if each.get(key)))
+            raise reader.error(
+                key,
+                reason,
+                None,
+                next(each for each in text.tables("host", document) if each.get(key)),
+            )
     places = seen | {host.pool for host in hosts}
     classes = tuple(reader.job_class(entry, places) for entry in class_tables)
     reader.check_classes(classes, class_tables)
     per_user = reader.whole(document, "per_user", 1)
-    return Machine(tuple(hosts), single_host, classes, reader.text(document, "name", ""), per_user=per_user)
+    return Machine(
+        tuple(hosts), single_host, classes, reader.text(document, "name", ""), per_user=per_user
+    )
 
 
 def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
-    """Return the lines of a machine in TOML; ``table``: the name of the table around them, if there is one."""
+    """Return the lines of a machine in TOML; ``table``: the name of the table around them, if there
+    is one."""
     inside = f"{table}." if table else ""
     lines = [f"[{table}]"] if table else []
-    lines += _lines(schema=SCHEMA, name=machine.name or None, single_host=machine.single_host, per_user=machine.per_user)
+    lines += _lines(
+        schema=SCHEMA,
+        name=machine.name or None,
+        single_host=machine.single_host,
+        per_user=machine.per_user,
+    )
     for host in machine.hosts:
         lines += ["", f"[[{inside}host]]"]
-        lines += _lines(name=host.name, cpus=host.cpus, memory=host.memory, pool=host.pool, serves=host.serves or None)
+        lines += _lines(
+            name=host.name,
+            cpus=host.cpus,
+            memory=host.memory,
+            pool=host.pool,
+            serves=host.serves or None,
+        )
         for key, pairs in (("limits", host.limits), ("resources", host.resources)):
             if pairs:
-                lines.append(f"{key} = {{ {', '.join(f'{_quoted(name)} = {many}' for name, many in pairs)} }}")
+                lines.append(
+                    f"{key} = {{ {', '.join(f'{_quoted(name)} = {many}' for name, many in pairs)} "
+                    f"}}"
+                )
     for each in machine.classes:
         lines += ["", f"[[{inside}class]]"]
-        times = {name: value // _SECOND for name in ("time", "cpu_time", "reserve_wait")
-                 if (value := getattr(each, name)) is not None}  # fmt: skip
-        plain = {name: getattr(each, name) for name in ("procs", "memory", "per_host", "limit", "per_user")}
+        times = {
+            name: value // _SECOND
+            for name in ("time", "cpu_time", "reserve_wait")
+            if (value := getattr(each, name)) is not None
+        }
+        plain = {
+            name: getattr(each, name)
+            for name in ("procs", "memory", "per_host", "limit", "per_user")
+        }
         kind = None if each.kind == "plain" else each.kind
-        lines += _lines(name=each.name, kind=kind, **plain, **times, hosts=each.hosts or None, goes_first=each.goes_first)
+        lines += _lines(
+            name=each.name,
+            kind=kind,
+            **plain,
+            **times,
+            hosts=each.hosts or None,
+            goes_first=each.goes_first,
+        )
     return lines
 
 
@@ -115,9 +187,13 @@ class _MachineReader:
         for key in table:
             if key not in known:
                 near = suggestion(key, known)
-                raise self.error(key, f"is not known{where}{near} (known: {', '.join(known)})", None, table)
+                raise self.error(
+                    key, f"is not known{where}{near} (known: {', '.join(known)})", None, table
+                )
 
-    def whole(self, table: dict[str, Any], key: str, least: int, unit: str = "", way_out: str = "") -> int | None:
+    def whole(
+        self, table: dict[str, Any], key: str, least: int, unit: str = "", way_out: str = ""
+    ) -> int | None:
         """Return a whole number of at least ``least``, or None if the key is absent."""
         value = table.get(key)
         if value is None:
@@ -148,7 +224,8 @@ class _MachineReader:
             raise self.error("memory", str(error), None, table) from error
 
     def hosts(self, table: dict[str, Any], classes: dict[str, Any]) -> list[Host]:
-        """Return the hosts of one [[host]] table; ``classes``: the kind of each class by its name."""
+        """Return the hosts of one [[host]] table; ``classes``: the kind of each class by its
+        name."""
         self.known_keys(table, _HOST_KEYS, " in [[host]]")
         name = table.get("name")
         if not isinstance(name, str) or not name:
@@ -161,27 +238,44 @@ class _MachineReader:
         except ValueError as error:
             raise self.error("name", str(error), None, table) from error
         memory, pool = self.memory(table) or 0, self.text(table, "pool", "batch")
-        serves, limits = self.names(table, "serves", set(classes), "class"), self.limits(table, set(classes))
+        serves, limits = (
+            self.names(table, "serves", set(classes), "class"),
+            self.limits(table, set(classes)),
+        )
         for each in serves:
             if classes[each] == "time":
                 sizes = ", ".join(other for other, kind in classes.items() if kind == "size")
-                text = f"{each!r} is a time class; a host serves size classes{f' (there are {sizes})' if sizes else ''}"
+                text = (
+                    f"{each!r} is a time class; a host serves size "
+                    f"classes{f' (there are {sizes})' if sizes else ''}"
+                )
                 raise self.error("serves", text, each, table)
-        return [Host(each, cpus, memory, pool, serves, limits, self.resources(table)) for each in names]
+        return [
+            Host(each, cpus, memory, pool, serves, limits, self.resources(table)) for each in names
+        ]
 
     def names(self, table: dict[str, Any], key: str, known: set[str], noun: str) -> tuple[str, ...]:
         """Return a list of names, all of them known."""
         listed = table.get(key, [])
         if not isinstance(listed, list):
-            raise self.error(key, f"must be a list of names of a {noun}, such as {sorted(known)[:2]}", None, table)
+            raise self.error(
+                key,
+                f"must be a list of names of a {noun}, such as {sorted(known)[:2]}",
+                None,
+                table,
+            )
         self.check_known(table, key, list(map(str, listed)), known, noun)
         return tuple(map(str, listed))
 
-    def check_known(self, table: dict[str, Any], key: str, names: list[str], known: set[str], noun: str) -> None:
+    def check_known(
+        self, table: dict[str, Any], key: str, names: list[str], known: set[str], noun: str
+    ) -> None:
         """Refuse an unknown name, naming the nearest known one."""
         for name in names:
             if name not in known:
-                raise self.error(key, f"there is no {noun} {name!r}{suggestion(name, known)}", name, table)
+                raise self.error(
+                    key, f"there is no {noun} {name!r}{suggestion(name, known)}", name, table
+                )
 
     def limits(self, table: dict[str, Any], classes: set[str]) -> tuple[tuple[str, int], ...]:
         limits = table.get("limits", {})
@@ -192,22 +286,39 @@ class _MachineReader:
         self.check_amounts(table, "limits", limits, 2**31 - 1)
         return tuple(limits.items())
 
-    def check_amounts(self, table: dict[str, Any], key: str, amounts: dict[str, Any], most: int) -> None:
+    def check_amounts(
+        self, table: dict[str, Any], key: str, amounts: dict[str, Any], most: int
+    ) -> None:
         """Refuse an amount that is not a whole number up to ``most``."""
         for name, many in amounts.items():
             if isinstance(many, bool) or not isinstance(many, int) or not 0 <= many <= most:
-                raise self.error(key, f"{name} = {many!r} is not a whole number from 0 to {most}", name, table)
+                raise self.error(
+                    key, f"{name} = {many!r} is not a whole number from 0 to {most}", name, table
+                )
 
     def resources(self, table: dict[str, Any]) -> tuple[tuple[str, int], ...]:
         resources = table.get("resources", {})
         if not isinstance(resources, dict):
-            raise self.error("resources", "must be a table of a number for each name, such as { gpu = 2 }", None, table)
+            raise self.error(
+                "resources",
+                "must be a table of a number for each name, such as { gpu = 2 }",
+                None,
+                table,
+            )
         for name in resources:
             if name.lower() in _OWN_KEYS:
                 own = _OWN_KEYS[name.lower()]
-                raise self.error("resources", f"{name!r} has a key of its own; write {own} = ... in [[host]]", name, table)
+                raise self.error(
+                    "resources",
+                    f"{name!r} has a key of its own; write {own} = ... in [[host]]",
+                    name,
+                    table,
+                )
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", name):
-                text = f"{name!r} is not a name; write letters, digits, - and _, such as gpu (types of it are not supported yet)"
+                text = (
+                    f"{name!r} is not a name; write letters, digits, - and _, such as gpu "
+                    "(types of it are not supported yet)"
+                )
                 raise self.error("resources", text, name, table)
         self.check_amounts(table, "resources", resources, _MOST_OF_A_RESOURCE)
         return tuple(resources.items())
@@ -220,21 +331,43 @@ class _MachineReader:
             raise self.error("class", 'needs a name, such as name = "short"', None, table)
         kind = table.get("kind", "plain")
         if kind not in ("plain", *_KINDS):
-            text = f"{kind!r} is not a kind of class; use one of {', '.join(_KINDS)}, or leave it out"
+            text = (
+                f"{kind!r} is not a kind of class; use one of {', '.join(_KINDS)}, or leave it out"
+            )
             raise self.error("kind", text, None, table)
         goes_first = self.boolean(table, "goes_first")
         bounds = {"time": ("procs", "memory"), "size": ("time", "cpu_time", "reserve_wait")}
         for key in bounds.get(kind, ()):
             if key in table:
-                raise self.error(key, f"bounds no class of the kind {kind!r}; leave it out of {name!r}", None, table)
-        procs, memory, time = self.whole(table, "procs", 1), self.memory(table), self.seconds(table, "time", 1)
+                raise self.error(
+                    key,
+                    f"bounds no class of the kind {kind!r}; leave it out of {name!r}",
+                    None,
+                    table,
+                )
+        procs, memory, time = (
+            self.whole(table, "procs", 1),
+            self.memory(table),
+            self.seconds(table, "time", 1),
+        )
         limits = {key: self.whole(table, key, 1) for key in ("per_host", "limit", "per_user")}
-        reserve_wait, places = self.seconds(table, "reserve_wait", 0), self.names(table, "hosts", hosts, "host or pool")
+        reserve_wait, places = (
+            self.seconds(table, "reserve_wait", 0),
+            self.names(table, "hosts", hosts, "host or pool"),
+        )
         cpu_time = self.seconds(table, "cpu_time", 1)
         return JobClass(
-            name, procs, memory, time, **limits, reserve_wait=reserve_wait, hosts=places, cpu_time=cpu_time, kind=kind,
+            name,
+            procs,
+            memory,
+            time,
+            **limits,
+            reserve_wait=reserve_wait,
+            hosts=places,
+            cpu_time=cpu_time,
+            kind=kind,
             goes_first=goes_first,
-        )  # fmt: skip
+        )
 
     def seconds(self, table: dict[str, Any], key: str, least: int) -> int | None:
         """Return whole seconds as microseconds, or None if the key is absent."""
@@ -242,29 +375,44 @@ class _MachineReader:
         return None if value is None else value * _SECOND
 
     def check_classes(self, classes: tuple[JobClass, ...], tables: list[dict[str, Any]]) -> None:
-        """Refuse classes that share a name, and those that form no pairs: a kind is missing or mixed with plain classes, or the
-        order is wrong.  Refuse a class that no job can be in: one before it of its kind takes every job that keeps its bounds."""
+        """Refuse classes that share a name, and those that form no pairs: a kind is missing or
+        mixed with plain classes, or the order is wrong.  Refuse a class that no job can be in: one
+        before it of its kind takes every job that keeps its bounds."""
         for place, each in enumerate(classes):
             if any(each.name == before.name for before in classes[:place]):
-                raise self.error("name", f"the class {each.name!r} appears twice", None, tables[place])
+                raise self.error(
+                    "name", f"the class {each.name!r} appears twice", None, tables[place]
+                )
         paired = [each for each in classes if each.kind != "plain"]
         odd = next((place for place, each in enumerate(classes) if each.kind == "plain"), 0)
         for kind in _KINDS if paired else ():
             same = [each for each in classes if each.kind == kind]
             if not same or len(paired) < len(classes):
-                text = "classes are all plain, or each is of the kind time or size, with both kinds there"
+                text = (
+                    "classes are all plain, or each is of the kind time or size, with both "
+                    "kinds there"
+                )
                 raise self.error("kind", text, None, tables[odd])
             for one, next_one in pairwise(same):
-                if any(after is not None and (before is None or before > after)
-                       for before, after in zip(_bounds(one), _bounds(next_one), strict=True)):  # fmt: skip
+                if any(
+                    after is not None and (before is None or before > after)
+                    for before, after in zip(_bounds(one), _bounds(next_one), strict=True)
+                ):
                     text = f"the class {next_one.name!r} is below {one.name!r}: smallest first"
                     raise self.error("name", text, None, tables[classes.index(next_one)])
         for place, each in enumerate(classes):
             for before in (before for before in classes[:place] if before.kind == each.kind):
                 pairs = zip(_bounds(before), _bounds(each), strict=True)
-                if all(wide is None or (bound is not None and bound <= wide) for wide, bound in pairs):
-                    text = f"no job can be in the class {each.name!r}: {before.name!r} comes before it and takes all of its"
-                    raise self.error("name", f"{text} jobs; put the smaller one first", None, tables[place])
+                if all(
+                    wide is None or (bound is not None and bound <= wide) for wide, bound in pairs
+                ):
+                    text = (
+                        f"no job can be in the class {each.name!r}: {before.name!r} comes "
+                        "before it and takes all of its"
+                    )
+                    raise self.error(
+                        "name", f"{text} jobs; put the smaller one first", None, tables[place]
+                    )
 
 
 def _bounds(each: JobClass) -> tuple[int | None, ...]:

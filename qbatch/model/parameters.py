@@ -12,7 +12,8 @@ from qbatch.model.machine import memory_text, parse_memory
 
 
 class _InRange(msgspec.Struct, frozen=True):
-    """A parameter that is a number in a range; subclasses define the words for it (``noun``), and how it is read and written."""
+    """A parameter that is a number in a range; subclasses define the words for it (``noun``), and
+    how it is read and written."""
 
     noun: ClassVar[str]
 
@@ -35,7 +36,9 @@ class _InRange(msgspec.Struct, frozen=True):
             value = math.nan
         if not self.least <= value <= self.most:
             unit = " of seconds" if self.meaning.endswith(", seconds") else ""
-            raise UsageError(f"{where}: {self.name}={text} is not {self.noun}{unit} from {self.values}")
+            raise UsageError(
+                f"{where}: {self.name}={text} is not {self.noun}{unit} from {self.values}"
+            )
         return value
 
     @staticmethod
@@ -95,7 +98,10 @@ class Choice(msgspec.Struct, frozen=True):
     def read(self, text: str, where: str) -> str:
         """Return the value of a text, or raise ``UsageError``."""
         if text not in self.choices:
-            raise UsageError(f"{where}: {self.name}={text} is not one of {self.values}{suggestion(text, self.choices)}")
+            raise UsageError(
+                f"{where}: {self.name}={text} is not one of "
+                f"{self.values}{suggestion(text, self.choices)}"
+            )
         return text
 
 
@@ -126,6 +132,11 @@ def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) 
 
 
 def canonical_name(name: str, values: dict[str, Any], known: tuple[Parameter, ...]) -> str:
-    """Return ``name:key=value,...`` with the parameters that differ from their defaults, in the order of ``known``."""
-    changed = [f"{each.name}={each.text(values[each.name])}" for each in known if values[each.name] != each.default]
+    """Return ``name:key=value,...`` with the parameters that differ from their defaults, in the
+    order of ``known``."""
+    changed = [
+        f"{each.name}={each.text(values[each.name])}"
+        for each in known
+        if values[each.name] != each.default
+    ]
     return f"{name}:{','.join(changed)}" if changed else name

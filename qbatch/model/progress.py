@@ -1,7 +1,7 @@
 """The progress of a job: its work so far, its current run, and when its work will be done.
 
-Work is processors x time, in processor-microseconds; speedup is linear.  The engine counts by the estimate, an executor
-by the real run; both use this module.
+Work is processors x time, in processor-microseconds; speedup is linear.  The engine counts by the
+estimate, an executor by the real run; both use this module.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ NEVER = -1
 
 
 def time_left(work: int, procs: int) -> int:
-    """Return the microseconds that work (processor-microseconds) takes on ``procs`` processors, rounded up; at least 0."""
+    """Return the microseconds that work (processor-microseconds) takes on ``procs`` processors,
+    rounded up; at least 0."""
     return -(-work // procs) if work > 0 else 0
 
 
 class Progress(msgspec.Struct, array_like=True, gc=False):
     """The current run of a job, through suspensions and resizes.
 
-    ``procs``: processors that it uses (suspended: will use).  ``since``: the instant at which it last began to run,
-    ``NEVER`` while it is suspended.  ``done``: processor-microseconds done by then.  ``work``: those that it
-    takes in total, ``NEVER`` if unknown.  ``due``: the instant at which its end is due, ``NEVER`` if there is
-    none.  Instants in microseconds.
+    ``procs``: processors that it uses (suspended: will use).  ``since``: the instant at which it
+    last began to run, ``NEVER`` while it is suspended.  ``done``: processor-microseconds done by
+    then.  ``work``: those that it takes in total, ``NEVER`` if unknown.  ``due``: the instant at
+    which its end is due, ``NEVER`` if there is none.  Instants in microseconds.
     """
 
     procs: int
@@ -39,7 +40,8 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
     def end_of(self, work: int, at: int) -> int:
         """Return the instant at which it will have done ``work`` if it runs on from ``at``.
 
-        If it has already done more by ``at``: when it would have finished ``work``, had it run without pause until ``at``.
+        If it has already done more by ``at``: when it would have finished ``work``, had it run
+        without pause until ``at``.
         """
         return at - (self.worked(at) - work) // self.procs
 

@@ -1,7 +1,8 @@
-"""The spans in which jobs held processors: from start to end, or the execution intervals of interrupted jobs.
+"""The spans in which jobs held processors: from start to end, or the execution intervals of
+interrupted jobs.
 
-Execution intervals are one line each of row, begin, end, processors, (first) host, and whether the work was kept (1) or
-discarded (0).
+Execution intervals are one line each of row, begin, end, processors, (first) host, and whether the
+work was kept (1) or discarded (0).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class Peak(NamedTuple):
 
 
 def most_at_once(begin: Int64Array, end: Int64Array, procs: Int64Array) -> Peak:
-    """Return the peak of some spans, ends before begins; a span of no length counts at its begin, and by itself."""
+    """Return the peak of some spans, ends before begins; a span of no length counts at its begin,
+    and by itself."""
     lasting = end > begin
     at = np.concatenate([end[lasting], begin[lasting]])
     change = np.concatenate([-procs[lasting], procs[lasting]])
@@ -30,20 +32,28 @@ def most_at_once(begin: Int64Array, end: Int64Array, procs: Int64Array) -> Peak:
     used = np.cumsum(change[order])
     most = Peak(int(used.max()), int(at[order[np.argmax(used)]])) if len(used) else Peak(0, 0)
     widest = int(np.argmax(procs)) if len(procs) else -1
-    return most if widest < 0 or procs[widest] <= most.procs else Peak(int(procs[widest]), int(begin[widest]))
-
-
-def too_small(option: str, given: int, what: str, peak: Peak, when: str, unit: str = "processors") -> str:
-    """Return why a machine of the size given by an option cannot be the one on which something ran."""
     return (
-        f"{option} {given}: {what} has {peak.procs} {unit} in use at once ({when}), which a smaller machine does not have; give "
+        most
+        if widest < 0 or procs[widest] <= most.procs
+        else Peak(int(procs[widest]), int(begin[widest]))
+    )
+
+
+def too_small(
+    option: str, given: int, what: str, peak: Peak, when: str, unit: str = "processors"
+) -> str:
+    """Return why a machine of the size given by an option cannot be the one on which something
+    ran."""
+    return (
+        f"{option} {given}: {what} has {peak.procs} {unit} in use at once ({when}), which a "
+        "smaller machine does not have; give "
         f"{peak.procs} or more, or leave it out"
     )
 
 
 class Spans(NamedTuple):
-    """The job of row ``job`` had ``procs`` processors in the half-open ``[begin, end)``, in microseconds, on the host ``host``
-    (-1: unknown)."""
+    """The job of row ``job`` had ``procs`` processors in the half-open ``[begin, end)``, in
+    microseconds, on the host ``host`` (-1: unknown)."""
 
     job: Int64Array
     begin: Int64Array
@@ -57,7 +67,8 @@ class Spans(NamedTuple):
 
 
 def with_pieces(whole: Spans, pieces: Int64Array | None) -> Spans:
-    """Return the spans of jobs without execution intervals, followed by the execution intervals of the others."""
+    """Return the spans of jobs without execution intervals, followed by the execution intervals of
+    the others."""
     if pieces is None:
         return whole
     return Spans(*(np.concatenate(both) for both in zip(whole, pieces[:, :5].T, strict=True)))
@@ -72,12 +83,19 @@ def rows_in_pieces(pieces: Int64Array | None, count: int) -> NDArray[np.bool_]:
 
 
 def queued_again(first: Spans, pieces: Int64Array, procs: Int64Array) -> Spans:
-    """Return the first stays in the queue, followed by those from a discarded execution interval to the next of its job.
+    """Return the first stays in the queue, followed by those from a discarded execution interval to
+    the next of its job.
 
     ``procs``: the processors that each row asked for.
     """
     ordered = pieces[np.lexsort((pieces[:, 2], pieces[:, 1], pieces[:, 0]))]
     job, begin, end, kept = ordered[:, 0], ordered[:, 1], ordered[:, 2], ordered[:, 5]
     is_again = np.flatnonzero((job[:-1] == job[1:]) & (kept[:-1] == 0))
-    again = Spans(job[is_again], end[is_again], begin[is_again + 1], procs[job[is_again]], np.full(len(is_again), -1))
+    again = Spans(
+        job[is_again],
+        end[is_again],
+        begin[is_again + 1],
+        procs[job[is_again]],
+        np.full(len(is_again), -1),
+    )
     return Spans(*(np.concatenate(both) for both in zip(first, again, strict=True)))

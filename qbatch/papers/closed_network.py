@@ -1,9 +1,11 @@
-"""Karatza and Hilzer, "Performance Analysis of Parallel Job Scheduling in Distributed Systems", 2003: its numbers and runs.
+"""Karatza and Hilzer, "Performance Analysis of Parallel Job Scheduling in Distributed Systems",
+2003: its numbers and runs.
 
-Source: papers/closed-network-task-scheduling.txt, as docs/spec/papers.md 5.5 reads it, with its rules by number.  A *network* is
-one point of a table or figure; its replications have draws of their own, which all policies share (rule 4).  A *block* is some
-replications of one network under one policy.  Beyond the paper: wrong estimates, heavier tails, stations of several processors,
-more processors, other combinations.
+Source: papers/closed-network-task-scheduling.txt, as docs/spec/papers.md 5.5 reads it, with its
+rules by number.  A *network* is one point of a table or figure; its replications have draws of
+their own, which all policies share (rule 4).  A *block* is some replications of one network under
+one policy.  Beyond the paper: wrong estimates, heavier tails, stations of several processors, more
+processors, other combinations.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from qbatch.policies.task_queues import QueueRules
 from qbatch.simulation.network_run import NetworkMeasures, NetworkRun
 from qbatch.workloads.network import Network
 
-# ------------------------------------------------------------------------------------------------ what the paper prints
-# Table 2 holds all its numbers: Figures 3 to 14 carry none.  The calibration is an earlier C program of docs/spec/papers.md
-# (R003), with windows of 120,000 s at d = e = 20.
+# ------------------------------------------------------------------------------------------------
+# what the paper prints Table 2 holds all its numbers: Figures 3 to 14 carry none.  The calibration
+# is an earlier C program of docs/spec/papers.md (R003), with windows of 120,000 s at d = e = 20.
 
 PRFCFS, SQFCFS, PRSTF, PRSNUTF, PRLSTF = "PrFCFS", "SQFCFS", "PrSTF", "PrSNUTF", "PrLSTF"
 POLICIES = (PRFCFS, SQFCFS, PRSTF, PRSNUTF, PRLSTF)
@@ -59,26 +61,36 @@ TOLERANCES = {2.0: 0.03, 4.0: 0.05}
 
 CALIBRATED_UTILISATION: dict[float, dict[str, Range]] = {
     2.0: {
-        PRFCFS: (0.647, 0.838), SQFCFS: (0.878, 0.974), PRSTF: (0.708, 0.914), PRSNUTF: (0.675, 0.880),
+        PRFCFS: (0.647, 0.838),
+        SQFCFS: (0.878, 0.974),
+        PRSTF: (0.708, 0.914),
+        PRSNUTF: (0.675, 0.880),
         PRLSTF: (0.687, 0.877),
     },
     4.0: {
-        PRFCFS: (0.461, 0.678), SQFCFS: (0.804, 0.950), PRSTF: (0.509, 0.784), PRSNUTF: (0.487, 0.709),
+        PRFCFS: (0.461, 0.678),
+        SQFCFS: (0.804, 0.950),
+        PRSTF: (0.509, 0.784),
+        PRSNUTF: (0.487, 0.709),
         PRLSTF: (0.496, 0.731),
     },
-}  # fmt: skip
+}
 """Calibration: utilisation at N = 16 and at N = 48."""
 
 CALIBRATED_GAIN: dict[float, dict[str, tuple[float, ...]]] = {
     2.0: {
-        SQFCFS: (35.6, 28.9, 23.0, 18.3, 16.0), PRSTF: (9.2, 10.3, 10.6, 9.4, 8.6), PRSNUTF: (4.3, 5.0, 5.4, 5.0, 4.9),
+        SQFCFS: (35.6, 28.9, 23.0, 18.3, 16.0),
+        PRSTF: (9.2, 10.3, 10.6, 9.4, 8.6),
+        PRSNUTF: (4.3, 5.0, 5.4, 5.0, 4.9),
         PRLSTF: (6.0, 6.2, 6.2, 4.9, 4.5),
     },
     4.0: {
-        SQFCFS: (73.0, 64.0, 55.0, 49.0, 40.0), PRSTF: (10.6, 11.8, 13.7, 16.7, 15.6),
-        PRSNUTF: (5.0, 3.4, 5.5, 6.2, 4.1), PRLSTF: (7.2, 6.5, 7.7, 9.6, 7.8),
+        SQFCFS: (73.0, 64.0, 55.0, 49.0, 40.0),
+        PRSTF: (10.6, 11.8, 13.7, 16.7, 15.6),
+        PRSNUTF: (5.0, 3.4, 5.5, 6.2, 4.1),
+        PRLSTF: (7.2, 6.5, 7.7, 9.6, 7.8),
     },
-}  # fmt: skip
+}
 """Calibration: D_R in percent by N."""
 
 CALIBRATED_RATIO: dict[float, dict[str, str]] = {
@@ -88,13 +100,15 @@ CALIBRATED_RATIO: dict[float, dict[str, str]] = {
 """Calibration: the range of the ratios of RT_max over N."""
 
 
-# ------------------------------------------------------------------------------------------------ runs
+# ------------------------------------------------------------------------------------------------
+# runs
 
 SQSTF, SQSNUTF, SQLSTF = "SQSTF", "SQSNUTF", "SQLSTF"
 """Policies beyond the paper: the shortest queue with a discipline other than FCFS."""
 
 PRSNUTF_STF = "PrSNUTF-STF"
-"""PrSNUTF, if of two tasks of jobs with as few uncompleted tasks the one with the least estimate goes first."""
+"""PrSNUTF, if of two tasks of jobs with as few uncompleted tasks the one with the least estimate
+goes first."""
 
 RULES = {
     PRFCFS: QueueRules("probabilistic", "fcfs"),
@@ -109,7 +123,9 @@ RULES = {
 }
 """The policies by the names of the tables: routing, then discipline."""
 
-ESTIMATING = tuple(name for name, rules in RULES.items() if rules.discipline in ("stf", "lstf", "snutf-stf"))
+ESTIMATING = tuple(
+    name for name, rules in RULES.items() if rules.discipline in ("stf", "lstf", "snutf-stf")
+)
 """The policies that use an estimate: for the others its error changes nothing."""
 
 REPLICATIONS, SEED = 30, 1
@@ -117,7 +133,8 @@ REPLICATIONS, SEED = 30, 1
 
 @dataclass(frozen=True, slots=True)
 class NetworkCase:
-    """One block: ``count`` replications of a network from the ``first`` on, under a policy; ``seed``: of the draws."""
+    """One block: ``count`` replications of a network from the ``first`` on, under a policy;
+    ``seed``: of the draws."""
 
     network: Network
     policy: str
@@ -135,17 +152,24 @@ class NetworkFigures:
 
 
 def asked(network: Network, policy: str) -> Network:
-    """Return the network that is run under a policy: without errors if the policy uses no estimate."""
+    """Return the network that is run under a policy: without errors if the policy uses no
+    estimate."""
     return network if policy in ESTIMATING or not network.error else replace(network, error=0.0)
 
 
 def simulate(case: NetworkCase) -> NetworkFigures:
     """Run a block."""
-    networks = (replace(case.network, replication=place) for place in range(case.first, case.first + case.count))
-    return NetworkFigures(case, [NetworkRun(network, RULES[case.policy], case.seed).run() for network in networks])
+    networks = (
+        replace(case.network, replication=place)
+        for place in range(case.first, case.first + case.count)
+    )
+    return NetworkFigures(
+        case, [NetworkRun(network, RULES[case.policy], case.seed).run() for network in networks]
+    )
 
 
-# ------------------------------------------------------------------------------------------------ the study
+# ------------------------------------------------------------------------------------------------
+# the study
 
 FIGURES, TIES, MAXIMA, ERRORS, COMBINATIONS = "figures", "ties", "maxima", "errors", "combinations"
 TAILS, STATIONS, SIZES = "tails", "stations", "sizes"
@@ -186,7 +210,8 @@ _BLOCK, _OF_PROCESSORS = 10, 16
 
 @dataclass(frozen=True, slots=True)
 class NetworkStudy:
-    """The runs: replications of each network, the seed of their draws, the length of the window in seconds."""
+    """The runs: replications of each network, the seed of their draws, the length of the window in
+    seconds."""
 
     replications: int = REPLICATIONS
     seed: int = SEED
@@ -194,7 +219,12 @@ class NetworkStudy:
 
     def facts(self, parts: Sequence[str]) -> dict[str, Any]:
         """Return the machine and the options, for the record of the command."""
-        options = {"replications": self.replications, "seed": self.seed, "warmup_s": self.warmup, "window_s": self.length}
+        options = {
+            "replications": self.replications,
+            "seed": self.seed,
+            "warmup_s": self.warmup,
+            "window_s": self.length,
+        }
         return {"machine": {"name": "closed-network"}, "options": {**options, "parts": parts}}
 
     @property
@@ -202,35 +232,56 @@ class NetworkStudy:
         """Seconds for which a network runs before it is measured."""
         return WARMUP_S * self.length / LENGTH_S
 
-    def network(self, jobs: int, variation: float, interval: float = MIDDLE, **more: float | int) -> Network:
+    def network(
+        self, jobs: int, variation: float, interval: float = MIDDLE, **more: float | int
+    ) -> Network:
         """Return the network of one point of the paper, or one with other numbers, too."""
         numbers = {"warmup": self.warmup, "length": self.length, **more}
-        return Network(jobs=jobs, variation=variation, tasks_interval=interval, demand_interval=interval, **numbers)  # type: ignore[arg-type]
+        return Network(
+            jobs=jobs,
+            variation=variation,
+            tasks_interval=interval,
+            demand_interval=interval,
+            **numbers,  # type: ignore[arg-type]
+        )
 
     def of_paper(self) -> list[Network]:
         """Return the networks of Figures 3 to 14, in their order."""
-        return [self.network(jobs, *point) for point in product(VARIATIONS, INTERVALS) for jobs in JOBS]
+        return [
+            self.network(jobs, *point) for point in product(VARIATIONS, INTERVALS) for jobs in JOBS
+        ]
 
     def short(self, jobs: int, variation: float, interval: float) -> Network:
-        """Return a network of Table 2 that is measured from its empty start on, for half the time."""
+        """Return a network of Table 2 that is measured from its empty start on, for half the
+        time."""
         return self.network(jobs, variation, interval, warmup=0.0, length=self.length / 2)
 
     def tail(self, jobs: int, length: float) -> Network:
-        """Return a network with a heavier tail and a window of this length in seconds, if the usual one is of 2,000."""
+        """Return a network with a heavier tail and a window of this length in seconds, if the usual
+        one is of 2,000."""
         length *= self.length / LENGTH_S
         return self.network(jobs, TAIL, warmup=length / 10, length=length)
 
     def sized(self, processors: int, jobs: int, variation: float) -> Network:
-        """Return a network of more processors: its I/O is as balanced, and its warm-up is longer, because each job is."""
-        mean_io, warmup = (processors + 1) / (2 * processors), self.warmup * processors / _OF_PROCESSORS
+        """Return a network of more processors: its I/O is as balanced, and its warm-up is longer,
+        because each job is."""
+        mean_io, warmup = (
+            (processors + 1) / (2 * processors),
+            self.warmup * processors / _OF_PROCESSORS,
+        )
         return self.network(jobs, variation, processors=processors, mean_io=mean_io, warmup=warmup)
 
     def many(self, part: str) -> int:
         """Return the number of replications in a part of the study."""
-        return max(self.replications, MANY * self.replications // REPLICATIONS) if part == MAXIMA else self.replications
+        return (
+            max(self.replications, MANY * self.replications // REPLICATIONS)
+            if part == MAXIMA
+            else self.replications
+        )
 
     def cases(self, parts: Collection[str] = PARTS) -> list[NetworkCase]:
-        """Return all blocks of some parts: small networks first, and of these the first replications."""
+        """Return all blocks of some parts: small networks first, and of these the first
+        replications."""
         found = dict.fromkeys(one for part in PARTS if part in parts for one in self._cases(part))
         return sorted(found, key=lambda case: (case.network.processors, case.first))
 
@@ -242,7 +293,13 @@ class NetworkStudy:
                 replications = max(replications // 5, 1)
             for policy in policies:
                 for first in range(0, replications, block):
-                    yield NetworkCase(asked(network, policy), policy, first, min(block, replications - first), self.seed)
+                    yield NetworkCase(
+                        asked(network, policy),
+                        policy,
+                        first,
+                        min(block, replications - first),
+                        self.seed,
+                    )
 
     def _networks(self, part: str) -> Iterator[tuple[Network, tuple[str, ...]]]:
         if part == FIGURES:
@@ -267,11 +324,18 @@ class NetworkStudy:
                 yield self.network(jobs, variation), (*POLICIES, *COMBINED)
         else:
             usual = [(jobs, variation) for variation, jobs in product(VARIATIONS, BEYOND_JOBS)]
-            sized = [(processors, jobs) for processors, several in SIZED_JOBS.items() for jobs in several]
+            sized = [
+                (processors, jobs) for processors, several in SIZED_JOBS.items() for jobs in several
+            ]
             others = {
                 TAILS: (self.tail(*each) for each in product(BEYOND_JOBS, TAIL_LENGTHS_S)),
-                STATIONS: (self.network(*each, servers=servers) for each, servers in product(usual, SERVERS[1:])),
-                SIZES: (self.sized(*each, variation) for variation, each in product(VARIATIONS, sized)),
+                STATIONS: (
+                    self.network(*each, servers=servers)
+                    for each, servers in product(usual, SERVERS[1:])
+                ),
+                SIZES: (
+                    self.sized(*each, variation) for variation, each in product(VARIATIONS, sized)
+                ),
             }
             for network in chain((self.network(*each) for each in usual), others[part]):
                 yield network, POLICIES
@@ -282,7 +346,8 @@ def study_of(*, replications: int = REPLICATIONS, seed: int = SEED) -> NetworkSt
     return NetworkStudy(replications, seed)
 
 
-# ------------------------------------------------------------------------------------------------ numbers of the runs
+# ------------------------------------------------------------------------------------------------
+# numbers of the runs
 
 UTILISATION: Number = attrgetter("utilisation")
 THROUGHPUT: Number = attrgetter("throughput")
@@ -297,7 +362,8 @@ BOUND = 0.05
 
 
 class NetworkReplicas:
-    """The runs of a study by network, policy and replication; ``most``: only this many replications of each network.
+    """The runs of a study by network, policy and replication; ``most``: only this many replications
+    of each network.
 
     Policies and networks share the draws of a replication, so every difference is by pairs.
     """
@@ -319,8 +385,11 @@ class NetworkReplicas:
         """Return the difference of a policy's number from that of another one."""
         return difference(self.of(network, policy, number), self.of(network, base, number))
 
-    def ratio(self, network: Network, policy: str, number: Number, base: str = PRFCFS) -> dict[int, float]:
-        """Return the ratio of a policy's mean to that of another one, ready for an interval (``ratio_of_means``)."""
+    def ratio(
+        self, network: Network, policy: str, number: Number, base: str = PRFCFS
+    ) -> dict[int, float]:
+        """Return the ratio of a policy's mean to that of another one, ready for an interval
+        (``ratio_of_means``)."""
         return ratio_of_means(self.of(network, policy, number), self.of(network, base, number))
 
     def gain(self, network: Network, policy: str, base: str = PRFCFS) -> dict[int, float]:
@@ -332,11 +401,16 @@ class NetworkReplicas:
 def half_share(values: Values) -> float | None:
     """Return half the interval of the mean as a share of it; None if there is no interval."""
     found = interval(list(values.values()))
-    return None if found.high is None or not found.mean else (found.high - found.mean) / abs(found.mean)
+    return (
+        None
+        if found.high is None or not found.mean
+        else (found.high - found.mean) / abs(found.mean)
+    )
 
 
 def replications_needed(values: Values, share: float = BOUND) -> int | None:
-    """Return how many replications bring half the interval below a share of the mean, by the variance of these values."""
+    """Return how many replications bring half the interval below a share of the mean, by the
+    variance of these values."""
     width = half_share(values)
     if width is None:
         return None

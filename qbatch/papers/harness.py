@@ -1,7 +1,9 @@
-"""The runs of a paper: several processes make them, report progress, and take from a folder those that it already holds.
+"""The runs of a paper: several processes make them, report progress, and take from a folder those
+that it already holds.
 
-A paper declares its *experiments*: what makes the run of a case, and what such a run depends on.  A case is a frozen record; a
-run is a record that has its case (``case``) and is small, so that hundreds of them fit anywhere.
+A paper declares its *experiments*: what makes the run of a case, and what such a run depends on.  A
+case is a frozen record; a run is a record that has its case (``case``) and is small, so that
+hundreds of them fit anywhere.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ Run = TypeVar("Run", bound=RunOfCase)
 Value = TypeVar("Value")
 
 Progress = Callable[[str, int, int], None]
-"""A receiver of progress: the name of the current work, the number of its finished runs, their total."""
+"""A receiver of progress: the name of the current work, the number of its finished runs, their
+total."""
 
 
 def silent(_what: str, _done: int, _of: int) -> None:
@@ -49,9 +52,11 @@ class Study(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Experiment(Generic[Run]):
-    """One kind of run: the name of several, the type of one, what makes the run of a case, and the hash of its sources.
+    """One kind of run: the name of several, the type of one, what makes the run of a case, and the
+    hash of its sources.
 
-    ``sources``: a hash of everything on which a run depends, without its case (:func:`sources_hash`).
+    ``sources``: a hash of everything on which a run depends, without its case
+    (:func:`sources_hash`).
     """
 
     what: str
@@ -62,7 +67,8 @@ class Experiment(Generic[Run]):
 
 @cache
 def sources_hash(module: str, *policies: str, text: str = "") -> str:
-    """Return a hash of a module, of what it imports, of some policies by their texts, and of a text.
+    """Return a hash of a module, of what it imports, of some policies by their texts, and of a
+    text.
 
     The policies are those of the run: a change of one leaves the runs of the others.
     """
@@ -71,7 +77,8 @@ def sources_hash(module: str, *policies: str, text: str = "") -> str:
 
 
 class CachedRuns(Generic[Run]):
-    """The runs of an experiment in the store of a folder, by their case and the hash of the sources that made them."""
+    """The runs of an experiment in the store of a folder, by their case and the hash of the sources
+    that made them."""
 
     def __init__(self, experiment: Experiment[Run], folder: Path) -> None:
         """Open the store of a folder, which is created if its parent exists.
@@ -90,7 +97,11 @@ class CachedRuns(Generic[Run]):
         """Return the stored runs of some cases, if the current sources made them."""
         keys = {self.key_of(case): case for case in cases}
         stored = self.store.find(list(keys)).items()
-        return {keys[key]: msgspec.convert(one.value, self.experiment.run) for key, one in stored if one.error is None}
+        return {
+            keys[key]: msgspec.convert(one.value, self.experiment.run)
+            for key, one in stored
+            if one.error is None
+        }
 
     def write(self, run: Run) -> None:
         """Store a run in place of an earlier one of its case."""
@@ -99,7 +110,8 @@ class CachedRuns(Generic[Run]):
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Makes runs in ``workers`` processes (1: this one); ``folder``: stores them, and its runs are not repeated.
+    """Makes runs in ``workers`` processes (1: this one); ``folder``: stores them, and its runs are
+    not repeated.
 
     ``progress``: receives progress.  ``say``: receives a sentence for the user.
     """
@@ -112,8 +124,8 @@ class Runner:
     def runs(self, experiment: Experiment[Run], cases: Sequence[Any]) -> list[Run]:
         """Return the runs of all cases, in their order.
 
-        Each run is stored when it is finished: an interrupted study resumes where it stopped, and after a change of the
-        sources only the runs that depend on them are repeated.
+        Each run is stored when it is finished: an interrupted study resumes where it stopped, and
+        after a change of the sources only the runs that depend on them are repeated.
 
         Raises:
             OutputError: the folder cannot be created, or another process uses it.
@@ -124,13 +136,24 @@ class Runner:
         cached = CachedRuns(experiment, self.folder)
         found = cached.read(cases)
         count = len(found)
-        runs = self._made(experiment.what, experiment.simulate, cases, found, cached.write, self.workers)
+        runs = self._made(
+            experiment.what, experiment.simulate, cases, found, cached.write, self.workers
+        )
         if count:
-            self.say(f"{count} of {len(cases)} {experiment.what} were there already, in {self.folder}")
+            self.say(
+                f"{count} of {len(cases)} {experiment.what} were there already, in {self.folder}"
+            )
         return runs
 
-    def made(self, what: str, make: Callable[[Any], Value], cases: Sequence[Any], workers: int | None = None) -> list[Value]:
-        """Return what is made of each case, in their order, and store nothing; ``workers``: another number of processes.
+    def made(
+        self,
+        what: str,
+        make: Callable[[Any], Value],
+        cases: Sequence[Any],
+        workers: int | None = None,
+    ) -> list[Value]:
+        """Return what is made of each case, in their order, and store nothing; ``workers``: another
+        number of processes.
 
         Raises:
             QbatchError: a run failed.
@@ -146,10 +169,13 @@ class Runner:
         store: Callable[[Value], None],
         workers: int,
     ) -> list[Value]:
-        """Make, store and report the values of those cases that are not found yet; return those of all cases."""
+        """Make, store and report the values of those cases that are not found yet; return those of
+        all cases."""
         self.progress(what, len(found), len(cases))
         missing = [case for case in cases if case not in found]
-        for outcome in each_outcome(_made_of, missing, Place(workers if len(missing) > 1 else 1), context=make):
+        for outcome in each_outcome(
+            _made_of, missing, Place(workers if len(missing) > 1 else 1), context=make
+        ):
             if outcome.error is not None:
                 raise QbatchError(f"{outcome.case}: {outcome.error}")
             found[outcome.case] = outcome.value

@@ -1,4 +1,5 @@
-"""A paper's record as one Markdown document: the command, how claims are judged, verdicts, explanations, every table.
+"""A paper's record as one Markdown document: the command, how claims are judged, verdicts,
+explanations, every table.
 
 It is made from the record in ``tables.json``, so the two cannot differ.
 """
@@ -15,7 +16,8 @@ _ANSWERS = ("yes", "no", "open")
 
 
 def markdown_of(record: Mapping[str, Any]) -> str:
-    """Return the document of a record of ``qbatch paper``; pictures are links to files in the same folder."""
+    """Return the document of a record of ``qbatch paper``; pictures are links to files in the same
+    folder."""
     return "\n\n".join(_blocks(record)) + "\n"
 
 
@@ -57,18 +59,32 @@ def _verdicts(claims: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     has_answers = any(claim["answers"] for claim in claims)
     rows = []
     for claim in claims:
-        answers = [str(claim["answers"].get(answer, "-")) for answer in _ANSWERS] if has_answers else []
-        rows.append([f"{claim['name']}: {claim['text']}", f"**{claim['verdict']}**", *answers, claim["numbers"]])
+        answers = (
+            [str(claim["answers"].get(answer, "-")) for answer in _ANSWERS] if has_answers else []
+        )
+        rows.append(
+            [
+                f"{claim['name']}: {claim['text']}",
+                f"**{claim['verdict']}**",
+                *answers,
+                claim["numbers"],
+            ]
+        )
     yield _table(["claim", "verdict", *(_ANSWERS if has_answers else ()), "numbers"], rows)
-    together = [[claim["name"], claim["verdict"], claim["together"]] for claim in claims if claim["together"]]
+    together = [
+        [claim["name"], claim["verdict"], claim["together"]]
+        for claim in claims
+        if claim["together"]
+    ]
     if together:
         yield "### Taken together"
         over = "the mean of all months, loads or d, or over logs of resampled weeks"
         yield f"What the comparisons say over {over}; no part of a verdict."
         yield _table(["claim", "verdict", "together"], together)
     for verdict, heading in (
-        (CONTRADICTED, "Where the paper contradicts itself"), (FAILS, "What does not hold, and our best explanation")
-    ):  # fmt: skip
+        (CONTRADICTED, "Where the paper contradicts itself"),
+        (FAILS, "What does not hold, and our best explanation"),
+    ):
         explained = [claim for claim in claims if claim["verdict"] == verdict and claim["why"]]
         if explained:
             yield f"### {heading}"
@@ -92,7 +108,8 @@ def _tables(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _table_of(picture: str, names: Sequence[str]) -> str | None:
-    """Return the table of a picture: the one of the same name, or of a name with which that of the picture begins."""
+    """Return the table of a picture: the one of the same name, or of a name with which that of the
+    picture begins."""
     if picture in names:
         return picture
     return next((name for name in names if picture.startswith(f"{name}-")), None)

@@ -1,9 +1,11 @@
-"""Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001: its runs.
+"""Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001:
+its runs.
 
-Source: papers/origin2000-production-scheduling.txt, section 4; protocol in docs/spec/papers.md 3.6.  Its logs are not public: the
-months behind Figures 3 to 10 are generated (docs/papers/origin2000.md), several replicas of each; a *replica* is the same
-month drawn with another seed.  Each is simulated under every policy after seven days of warm-up until all its jobs have
-ended; only jobs submitted in the month are counted.  No job comes after the month.
+Source: papers/origin2000-production-scheduling.txt, section 4; protocol in docs/spec/papers.md 3.6.
+ Its logs are not public: the months behind Figures 3 to 10 are generated
+(docs/papers/origin2000.md), several replicas of each; a *replica* is the same month drawn with
+another seed.  Each is simulated under every policy after seven days of warm-up until all its jobs
+have ended; only jobs submitted in the month are counted.  No job comes after the month.
 """
 
 from __future__ import annotations
@@ -49,14 +51,16 @@ POLICIES: Mapping[str, str] = {
 """The policies: their names in the figures, and for ``qbatch replay -p``."""
 
 REPLICAS, SEED = 10, 1
-"""The default replicas, and the seed of the first.  With five replicas, most intervals contain their bounds."""
+"""The default replicas, and the seed of the first.  With five replicas, most intervals contain
+their bounds."""
 
 WARMUP_DAYS = 7
 _HOUR_S, _DAY_S = 3600, 86_400
 _QUANTUM_S = 60
 _TOP_SHARE = 0.05
 BOUNDED = "slowdown_60s_mean"
-"""The mean of max(1, response / max(run, 60 s)): the slowdown that docs/spec/papers.md 3.6 asks for, next to the raw one."""
+"""The mean of max(1, response / max(run, 60 s)): the slowdown that docs/spec/papers.md 3.6 asks
+for, next to the raw one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +78,13 @@ class Origin2000Case:
 class Origin2000Figures:
     """The figures of one run: small, so that hundreds of them fit anywhere.
 
-    ``whole``: the metrics of ``measure`` over the jobs of the month; ``longer``: the same over those that ran more than a
-    minute.  ``classes``, ``ranges``: the metrics of ``breakdown`` by class name and by range of run time, with ``jobs``.
-    All but ``longer`` have ``BOUNDED`` too.  ``kept_idle``: share of the processors' time of the month that stood idle under a
-    special (LSF only).  ``placed``: share of the jobs of the month that had a place on a host at their arrival (equal shares
-    only).  ``top``: run time and wait in seconds of the 5 % of jobs that waited longest.
+    ``whole``: the metrics of ``measure`` over the jobs of the month; ``longer``: the same over
+    those that ran more than a minute.  ``classes``, ``ranges``: the metrics of ``breakdown`` by
+    class name and by range of run time, with ``jobs``. All but ``longer`` have ``BOUNDED`` too.
+     ``kept_idle``: share of the processors' time of the month that stood idle under a special (LSF
+    only).  ``placed``: share of the jobs of the month that had a place on a host at their arrival
+    (equal shares only).  ``top``: run time and wait in seconds of the 5 % of jobs that waited
+    longest.
     """
 
     case: Origin2000Case
@@ -103,7 +109,9 @@ def workload_of(month: str, seed: int, days: int | None, warmup_days: int) -> Wo
     """Return the jobs of a warm-up and of a month; only those of the month are counted."""
     log = generate_month(month, seed=seed, warmup_days=warmup_days)
     before = None if days is None else str((warmup_days + days) * _DAY_S)
-    return prepare(log, machine_of_paper(), Options(counted_from=str(warmup_days * _DAY_S), before=before))
+    return prepare(
+        log, machine_of_paper(), Options(counted_from=str(warmup_days * _DAY_S), before=before)
+    )
 
 
 class _Watch:
@@ -127,7 +135,9 @@ class _Watch:
         """Count the arrivals that got a place, not only a quantum."""
         if done.arrived:
             memory = engine.view().memory
-            self.placed += sum(1 for row in done.arrived if self.counted[row] and memory.host_of(row) >= 0)
+            self.placed += sum(
+                1 for row in done.arrived if self.counted[row] and memory.host_of(row) >= 0
+            )
 
 
 def simulate(case: Origin2000Case) -> Origin2000Figures:
@@ -151,7 +161,11 @@ def simulate(case: Origin2000Case) -> Origin2000Figures:
 
 
 def figures_of(
-    case: Origin2000Case, schedule: Schedule, *, kept_idle: float | None = None, placed: float | None = None
+    case: Origin2000Case,
+    schedule: Schedule,
+    *,
+    kept_idle: float | None = None,
+    placed: float | None = None,
 ) -> Origin2000Figures:
     """Return the figures of a schedule, all by the metrics of every replay."""
     work, quantum = schedule.workload, _QUANTUM_S * MICROSECONDS
@@ -163,24 +177,42 @@ def figures_of(
     jobs = job_times(schedule, np.flatnonzero(schedule.ran & work.counted))
     whole[BOUNDED] = mean_clipped_slowdown(jobs, quantum)
     longer = Schedule(
-        work.changed(counted=work.counted & (work.run > quantum)), schedule.policy, schedule.start, schedule.kind,
-        schedule.promise, schedule.first_promise, schedule.end, schedule.queue_max, schedule.pieces,
-    )  # fmt: skip
+        work.changed(counted=work.counted & (work.run > quantum)),
+        schedule.policy,
+        schedule.start,
+        schedule.kind,
+        schedule.promise,
+        schedule.first_promise,
+        schedule.end,
+        schedule.queue_max,
+        schedule.pieces,
+    )
     top = np.argsort(-jobs.wait, kind="stable")[: int(_TOP_SHARE * len(jobs.wait))]
     run_s, wait_s = jobs.run[top] / MICROSECONDS, jobs.wait[top] / MICROSECONDS
     classes, ranges = (
-        {group.label: {"jobs": group.jobs, **group.metrics} for group in breakdown(schedule, by, metrics)}
+        {
+            group.label: {"jobs": group.jobs, **group.metrics}
+            for group in breakdown(schedule, by, metrics)
+        }
         for by in ("queue", "runtime")
     )
     return Origin2000Figures(
-        case, int(whole["jobs"] or 0), whole, measure(longer, costly=False), classes, ranges, kept_idle, placed,
+        case,
+        int(whole["jobs"] or 0),
+        whole,
+        measure(longer, costly=False),
+        classes,
+        ranges,
+        kept_idle,
+        placed,
         tuple(zip(run_s.tolist(), wait_s.tolist(), strict=True)),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnMonth:
-    """One drawn month: demands of the classes in percent of the machine, statistics by name, arrivals by hour of a weekday.
+    """One drawn month: demands of the classes in percent of the machine, statistics by name,
+    arrivals by hour of a weekday.
 
     ``ranges``: the range of each statistic in the paper.
     """
@@ -242,20 +274,30 @@ class Origin2000Study:
     def facts(self, _parts: Sequence[str]) -> dict[str, Any]:
         """Return the machine and the options, for the record of the command."""
         options = {"months": list(self.months), "seeds": list(self.seeds), "days": self.days}
-        return {"machine": {"name": "origin2000"}, "options": {**options, "warmup_days": self.warmup_days}}
+        return {
+            "machine": {"name": "origin2000"},
+            "options": {**options, "warmup_days": self.warmup_days},
+        }
 
 
 def study_of(
-    *, months: Sequence[str] = (), replicas: int = REPLICAS, seed: int = SEED, days: int | None = None
+    *,
+    months: Sequence[str] = (),
+    replicas: int = REPLICAS,
+    seed: int = SEED,
+    days: int | None = None,
 ) -> Origin2000Study:
-    """Return the study of these months (none: all six), ``replicas`` seeds of each from ``seed`` on.
+    """Return the study of these months (none: all six), ``replicas`` seeds of each from ``seed``
+    on.
 
     Raises:
         UsageError: there is no such month, or it has fewer days.
     """
     for month in months:
         if month not in MONTHS:
-            raise UsageError(f"--month {month!r}: use one of {', '.join(MONTHS)}{suggestion(month, MONTHS)}")
+            raise UsageError(
+                f"--month {month!r}: use one of {', '.join(MONTHS)}{suggestion(month, MONTHS)}"
+            )
     chosen = tuple(month for month in MONTHS if not months or month in months)
     if days is not None and not 1 <= days <= 29:
         raise UsageError(f"--days is {days}; use 1 to 29, or leave it out for whole months")

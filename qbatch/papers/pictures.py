@@ -1,4 +1,5 @@
-"""The common parts of the pictures of papers: titles, bars and lines of means with 95 % intervals, legends and captions."""
+"""The common parts of the pictures of papers: titles, bars and lines of means with 95 % intervals,
+legends and captions."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ WIDTH = 0.8
 
 def new_picture(height: float, title: str, name: str | None = None) -> Figure:
     """Return an empty picture of this height in inches; ``name`` follows the title."""
-    return new_figure(PlotRange(name or "", (), 1, LogClock(), 0, 1, None if name else title), height, title)
+    return new_figure(
+        PlotRange(name or "", (), 1, LogClock(), 0, 1, None if name else title), height, title
+    )
 
 
 def shift(place: int, count: int, width: float = WIDTH) -> float:
@@ -32,8 +35,16 @@ def shift(place: int, count: int, width: float = WIDTH) -> float:
     return (place - (count - 1) / 2) * width / count
 
 
-def bars(axes: Axes, at: ArrayLike, values: Sequence[Values | Sequence[float]], place: int, count: int, label: str) -> None:
-    """Draw the bars of one of ``count`` series, with the intervals of bars of several values; a bar without values is left out.
+def bars(
+    axes: Axes,
+    at: ArrayLike,
+    values: Sequence[Values | Sequence[float]],
+    place: int,
+    count: int,
+    label: str,
+) -> None:
+    """Draw the bars of one of ``count`` series, with the intervals of bars of several values; a bar
+    without values is left out.
 
     ``at``: the middles of the places.  ``values``: for each bar, the values of the replicas.
     """
@@ -54,7 +65,8 @@ def curve(
     has_bars: bool = True,
     **look: Any,
 ) -> None:
-    """Draw a line through means, each times a factor, with their intervals; a place without values is left out."""
+    """Draw a line through means, each times a factor, with their intervals; a place without values
+    is left out."""
     each = [(place, interval(listed(one))) for place, one in zip(at, values, strict=True)]
     found = [(place, one) for place, one in each if one.mean is not None]
     where = [place for place, _ in found if place is not None]

@@ -1,10 +1,13 @@
-"""Islam, Balaji, Sadayappan and Panda, "QoPS: A QoS based scheme for Parallel Job Scheduling", OSU 2003: its runs.
+"""Islam, Balaji, Sadayappan and Panda, "QoPS: A QoS based scheme for Parallel Job Scheduling", OSU
+2003: its runs.
 
-Source: papers/qops-deadline-scheduling.txt, sections 4 and 5, as docs/spec/papers.md 2.8 reads them, with its rules by number.
-A *trace* is a source of jobs; a *subset* is a replica: 5,000 jobs of a log that no other subset has, or a generated log with a
-seed of its own.  A *group* is one subset at one load under every scheme; its log and its reference schedules are made once for
-all settings.  The paper leaves price, order and backtracks of QoPS's rivals open: the settings called presets were picked
-because with them its order appears.  Stronger settings of the same rivals are run, too.
+Source: papers/qops-deadline-scheduling.txt, sections 4 and 5, as docs/spec/papers.md 2.8 reads
+them, with its rules by number. A *trace* is a source of jobs; a *subset* is a replica: 5,000 jobs
+of a log that no other subset has, or a generated log with a seed of its own.  A *group* is one
+subset at one load under every scheme; its log and its reference schedules are made once for all
+settings.  The paper leaves price, order and backtracks of QoPS's rivals open: the settings called
+presets were picked because with them its order appears.  Stronger settings of the same rivals are
+run, too.
 """
 
 from __future__ import annotations
@@ -29,10 +32,24 @@ from qbatch.simulation import prepare, run
 from qbatch.simulation.drivers import responses_of
 from qbatch.simulation.prepare import choose_procs
 from qbatch.workloads import Log, generate_log, read_log
-from qbatch.workloads.transform import duplicated, exact_estimates, expanded, packed_set, sized, taken, with_deadlines
+from qbatch.workloads.transform import (
+    duplicated,
+    exact_estimates,
+    expanded,
+    packed_set,
+    sized,
+    taken,
+    with_deadlines,
+)
 from qbatch.workloads.transform.load import can_run
 
-QOPS, MSB, MRT, MSB_FRACTION, MRT_LLF = "QoPS", "MSB delay", "MRT EDF 0", "MSB fraction", "MRT LLF 10"
+QOPS, MSB, MRT, MSB_FRACTION, MRT_LLF = (
+    "QoPS",
+    "MSB delay",
+    "MRT EDF 0",
+    "MSB fraction",
+    "MRT LLF 10",
+)
 EASY, CONSERVATIVE = "EASY", "conservative"
 
 SCHEMES = {
@@ -68,7 +85,8 @@ OWN_PROCS, OWN_LOAD = 128, 0.62
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A source of jobs: a short name for files, a name, the machine's processors, the log's digest and its path.
+    """A source of jobs: a short name for files, a name, the machine's processors, the log's digest
+    and its path.
 
     Without a path, subsets are generated.
     """
@@ -82,7 +100,8 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class QopsCase:
-    """One group: a subset of this many jobs, by its place and the seed of its draws, at one load."""
+    """One group: a subset of this many jobs, by its place and the seed of its draws, at one
+    load."""
 
     trace: Trace
     method: str
@@ -94,7 +113,8 @@ class QopsCase:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The deadlines: q, the share of jobs that have one; s, their stringency; R, the factor of artificial ones."""
+    """The deadlines: q, the share of jobs that have one; s, their stringency; R, the factor of
+    artificial ones."""
 
     share: float
     stringency: float
@@ -108,12 +128,15 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class SchemeFigures:
-    """One run: refused jobs, use of the machine, and service of the jobs without deadlines (rule 18).
+    """One run: refused jobs, use of the machine, and service of the jobs without deadlines (rule
+    18).
 
-    ``refused``: number of deadline jobs that were not admitted.  ``unadmitted``, ``lost_work``: their shares of the deadline jobs
-    and of the processor-seconds of these; ``unadmitted_all``, ``lost_work_all``: of all jobs.  ``utilisation``: over the run's
-    own span.  ``response_s``, ``slowdown``: means over admitted jobs without deadlines; None without such jobs.  ``late``:
-    admitted deadline jobs that ended after their deadline (EASY and conservative do not know deadlines).
+    ``refused``: number of deadline jobs that were not admitted.  ``unadmitted``, ``lost_work``:
+    their shares of the deadline jobs and of the processor-seconds of these; ``unadmitted_all``,
+    ``lost_work_all``: of all jobs.  ``utilisation``: over the run's own span.  ``response_s``,
+    ``slowdown``: means over admitted jobs without deadlines; None without such jobs.  ``late``:
+    admitted deadline jobs that ended after their deadline (EASY and conservative do not know
+    deadlines).
     """
 
     refused: int
@@ -137,7 +160,8 @@ class SettingFigures:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """All runs of a group; ``jobs``: those of the changed log; ``easy_late``: jobs that EASY ends after a deadline of s = 0."""
+    """All runs of a group; ``jobs``: those of the changed log; ``easy_late``: jobs that EASY ends
+    after a deadline of s = 0."""
 
     case: QopsCase
     jobs: int
@@ -146,7 +170,8 @@ class GroupFigures:
 
     @property
     def is_wrong_size(self) -> bool:
-        """Whether its number of jobs is not that of its subset, times the load if jobs are duplicated."""
+        """Whether its number of jobs is not that of its subset, times the load if jobs are
+        duplicated."""
         times = self.case.load if self.case.method == DUPLICATION else 1.0
         return self.jobs != round(times * self.case.jobs)
 
@@ -156,7 +181,11 @@ def settings_of(method: str) -> Iterator[tuple[Setting, tuple[str, ...]]]:
     for share, stringency in product(SHARES, STRINGENCIES):
         yield Setting(share, stringency), (*REFERENCES, *SCHEMES)
         if method == DUPLICATION and share < 1:
-            yield from ((Setting(share, stringency, factor), (QOPS,)) for factor in FACTORS if factor != FACTOR)
+            yield from (
+                (Setting(share, stringency, factor), (QOPS,))
+                for factor in FACTORS
+                if factor != FACTOR
+            )
 
 
 @lru_cache(maxsize=2)
@@ -168,7 +197,9 @@ def subset_of(case: QopsCase) -> Log:
     """Return the jobs of a subset, with exact estimates, at load 1."""
     trace = case.trace
     if trace.path is None:
-        log = generate_log(jobs=case.jobs, procs=trace.procs, load=OWN_LOAD, seed=case.seed + case.subset)
+        log = generate_log(
+            jobs=case.jobs, procs=trace.procs, load=OWN_LOAD, seed=case.seed + case.subset
+        )
         return exact_estimates(sized(log, trace.procs))
     log = _log_of(trace.path, trace.procs)
     return exact_estimates(taken(log, skip=WARMUP_JOBS + case.subset * case.jobs, first=case.jobs))
@@ -186,12 +217,16 @@ def simulate(case: QopsCase) -> GroupFigures:
     """Run a group under every setting and scheme."""
     log, machine = log_of(case), one_host(case.trace.procs)
     work = prepare(log, machine)
-    references = {name: run(work, machine, load_policy(asked)) for name, asked in REFERENCES.items()}
+    references = {
+        name: run(work, machine, load_policy(asked)) for name, asked in REFERENCES.items()
+    }
     responses = responses_of(log, references[EASY])
     seed = case.seed + case.subset
 
     def deadlines(share: float, stringency: float) -> Workload:
-        asked = with_deadlines(log, responses, stringency=stringency, share=share, seed=seed).deadline
+        asked = with_deadlines(
+            log, responses, stringency=stringency, share=share, seed=seed
+        ).deadline
         return prepare(log, machine, deadlines=np.where(asked >= 0, asked * MICROSECONDS, -1))
 
     found = []
@@ -200,7 +235,9 @@ def simulate(case: QopsCase) -> GroupFigures:
         for name in names:
             schedule = references.get(name)
             if schedule is None:
-                schedule = run(timed, machine, load_policy(f"{SCHEMES[name]},factor={setting.factor:g}"))
+                schedule = run(
+                    timed, machine, load_policy(f"{SCHEMES[name]},factor={setting.factor:g}")
+                )
             schemes[name] = figures_of(schedule, timed)
         found.append(SettingFigures(setting, schemes))
     loosest = figures_of(references[EASY], deadlines(1.0, 0.0))
@@ -208,7 +245,8 @@ def simulate(case: QopsCase) -> GroupFigures:
 
 
 def figures_of(schedule: Schedule, work: Workload) -> SchemeFigures:
-    """Return the figures of a schedule of these jobs; the policy of the schedule may not have known their deadlines."""
+    """Return the figures of a schedule of these jobs; the policy of the schedule may not have known
+    their deadlines."""
     ran, has = schedule.ran, np.asarray(work.deadline >= 0)
     is_refused = has & ~ran
     refused = int(np.count_nonzero(is_refused))
@@ -230,11 +268,13 @@ def figures_of(schedule: Schedule, work: Workload) -> SchemeFigures:
     )
 
 
-# ------------------------------------------------------------------------------------------------ the study
+# ------------------------------------------------------------------------------------------------
+# the study
 
 CTC, SDSC = "ctc", "sdsc"
 CTC_PROCS = 430
-"""The processors of CTC's log in the calibration; its header names the 338 of its batch partition."""
+"""The processors of CTC's log in the calibration; its header names the 338 of its batch
+partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,14 +311,32 @@ class QopsStudy:
     def facts(self, parts: Sequence[str]) -> dict[str, Any]:
         """Return the logs and the options, for the record of the command."""
         logs = [
-            {"name": one.trace.name, "sha256": one.trace.sha256, "procs": one.trace.procs, "subsets": one.subsets}
+            {
+                "name": one.trace.name,
+                "sha256": one.trace.sha256,
+                "procs": one.trace.procs,
+                "subsets": one.subsets,
+            }
             for one in self.sources
         ]
-        return {"logs": logs, "options": {"subsets": self.wanted, "jobs": self.jobs, "seed": self.seed, "parts": parts}}
+        return {
+            "logs": logs,
+            "options": {
+                "subsets": self.wanted,
+                "jobs": self.jobs,
+                "seed": self.seed,
+                "parts": parts,
+            },
+        }
 
 
 def study_of(
-    logs: Sequence[str] = (), *, procs: int | None = None, subsets: int = SUBSETS, jobs: int = SUBSET_JOBS, seed: int = SEED
+    logs: Sequence[str] = (),
+    *,
+    procs: int | None = None,
+    subsets: int = SUBSETS,
+    jobs: int = SUBSET_JOBS,
+    seed: int = SEED,
 ) -> QopsStudy:
     """Return the study of these logs, or of generated ones.
 
@@ -287,7 +345,10 @@ def study_of(
         UsageError: one log is named twice, or ``procs`` is given for several.
     """
     if procs is not None and len(logs) > 1:
-        raise UsageError(f"--procs {procs}: there are {len(logs)} logs; their headers say how large their machines are")
+        raise UsageError(
+            f"--procs {procs}: there are {len(logs)} logs; their headers say how large their "
+            "machines are"
+        )
     chosen: Sequence[str | None] = logs or [None]
     sources = [source_of(path, procs=procs, subsets=subsets, jobs=jobs) for path in chosen]
     slugs = [source.trace.slug for source in sources]
@@ -297,8 +358,11 @@ def study_of(
     return QopsStudy(tuple(sources), jobs, seed, subsets)
 
 
-def source_of(path: str | None, *, procs: int | None = None, subsets: int = SUBSETS, jobs: int = SUBSET_JOBS) -> QopsSource:
-    """Return a log as a source of subsets, with its trace and their number; ``path`` None: generated logs.
+def source_of(
+    path: str | None, *, procs: int | None = None, subsets: int = SUBSETS, jobs: int = SUBSET_JOBS
+) -> QopsSource:
+    """Return a log as a source of subsets, with its trace and their number; ``path`` None:
+    generated logs.
 
     Raises:
         InputError: the log has fewer jobs than one subset.
@@ -307,7 +371,10 @@ def source_of(path: str | None, *, procs: int | None = None, subsets: int = SUBS
     both = (DUPLICATION, EXPANSION)
     if path is None:
         if procs is not None:
-            raise UsageError(f"--procs {procs}: the generated logs are for {OWN_PROCS} processors; name a log, or leave it out")
+            raise UsageError(
+                f"--procs {procs}: the generated logs are for {OWN_PROCS} processors; name a log, "
+                "or leave it out"
+            )
         return QopsSource(Trace("generated", "generated", OWN_PROCS), subsets, both)
     log = read_log(path)
     words = machine_words(log)
@@ -319,34 +386,41 @@ def source_of(path: str | None, *, procs: int | None = None, subsets: int = SUBS
     there = (int(np.count_nonzero(can_run(sized(log, size)))) - WARMUP_JOBS) // jobs
     if there < 1:
         raise InputError(
-            f"{path}: it has not the {WARMUP_JOBS + jobs:,} jobs of one subset ({WARMUP_JOBS:,} are left out before the first); "
+            f"{path}: it has not the {WARMUP_JOBS + jobs:,} jobs of one subset ({WARMUP_JOBS:,} "
+            "are left out before the first); "
             "use a longer log, or --jobs N with fewer jobs to a subset"
         )
     methods = (DUPLICATION,) if slug == SDSC else both
     return QopsSource(Trace(slug, name, size, log.sha256, path), min(subsets, there), methods)
 
 
-# ------------------------------------------------------------------------------------------------ users' estimates
-# The paper leaves open what users' estimates do to deadlines, and what predictions would do.
+# ------------------------------------------------------------------------------------------------
+# users' estimates The paper leaves open what users' estimates do to deadlines, and what predictions
+# would do.
 #
-# QoPS books a job for a *bound* of its run time (all jobs with deadlines, s = 0.2, the load of the log).  There are four bounds,
-# on the same jobs with the same deadlines and run times (a job is killed at its user's estimate):
+# QoPS books a job for a *bound* of its run time (all jobs with deadlines, s = 0.2, the load of the
+# log).  There are four bounds, on the same jobs with the same deadlines and run times (a job is
+# killed at its user's estimate):
 #
 # * ``exact``: the run time itself, as in the paper.
 # * ``users``: the user's estimate.  If a job ends earlier, the plan is compressed.
-# * ``users, all used``: as if each job ran for its whole estimate; the difference to ``users`` is the gain from early ends.
-# * ``predicted``: the mean of the last two run times of the same user (Tsafrir, Etsion and Feitelson 2007), at most the estimate;
-#   the estimate if there are fewer than two.  They are the last that had ended by the submission under EASY.  A job that
+# * ``users, all used``: as if each job ran for its whole estimate; the difference to ``users`` is
+#   the gain from early ends.
+# * ``predicted``: the mean of the last two run times of the same user (Tsafrir, Etsion and
+#   Feitelson 2007), at most the estimate; the estimate if there are fewer than two.  They are the
+#   last that had ended by the submission under EASY.  A job that
 #   outlives its prediction continues.
 #
-# There are two kinds of deadlines, because no job is admitted with less time than its bound: submission + max(run, 0.8 x
-# response), as in the paper, and submission + max(estimate, 0.8 x response).  The response is that under EASY with estimates.
+# There are two kinds of deadlines, because no job is admitted with less time than its bound:
+# submission + max(run, 0.8 x response), as in the paper, and submission + max(estimate, 0.8 x
+# response).  The response is that under EASY with estimates.
 
 EXACT, USERS, ALL_USED, PREDICTED = "exact", "users", "users, all used", "predicted"
 BOUNDS = (EXACT, USERS, ALL_USED, PREDICTED)
 BY_RUN, BY_ESTIMATE = RULES = "by run time", "by estimate"
 BOUND_SUBSETS, BOUND_JOBS = 8, 400
-"""Subsets of each log and jobs of each: jobs that outlive a bound need the engine, which steps through them by seconds."""
+"""Subsets of each log and jobs of each: jobs that outlive a bound need the engine, which steps
+through them by seconds."""
 
 _LEFT = 800
 """Thousandths of the response that a deadline leaves: s = 0.2."""
@@ -354,7 +428,8 @@ _LEFT = 800
 
 @dataclass(frozen=True, slots=True)
 class EstimateCase:
-    """Some jobs of a trace, without the first ``skip`` that can run; generated ones have this seed."""
+    """Some jobs of a trace, without the first ``skip`` that can run; generated ones have this
+    seed."""
 
     trace: Trace
     skip: int
@@ -366,8 +441,9 @@ class EstimateCase:
 class BoundFigures:
     """One run: refused and admitted jobs, and those with a broken promise, with their delay.
 
-    ``refused``, ``lost_work``: shares of all jobs and of their processor-seconds.  ``late``: the number of admitted jobs that
-    ended after the deadline; ``late_s``: their mean delay, ``late_most_s``: the longest; None if there are none.
+    ``refused``, ``lost_work``: shares of all jobs and of their processor-seconds.  ``late``: the
+    number of admitted jobs that ended after the deadline; ``late_s``: their mean delay,
+    ``late_most_s``: the longest; None if there are none.
     """
 
     refused: float
@@ -380,7 +456,8 @@ class BoundFigures:
 
 @dataclass(frozen=True, slots=True)
 class QopsEstimateFigures:
-    """The runs of a subset by kind of deadline and bound; ``outlived``: the share of jobs that outlive the prediction."""
+    """The runs of a subset by kind of deadline and bound; ``outlived``: the share of jobs that
+    outlive the prediction."""
 
     case: EstimateCase
     outlived: float
@@ -397,8 +474,12 @@ def simulate_bounds(case: EstimateCase) -> QopsEstimateFigures:
     work = prepare(log, machine)
     easy = run(work, machine, load_policy("easy"))
     predicted = predictions(work, easy.end)
-    bounds = {EXACT: (work.run, work.run), USERS: (work.estimate, work.run), ALL_USED: (work.estimate, work.estimate),
-              PREDICTED: (predicted, work.run)}  # fmt: skip
+    bounds = {
+        EXACT: (work.run, work.run),
+        USERS: (work.estimate, work.run),
+        ALL_USED: (work.estimate, work.estimate),
+        PREDICTED: (predicted, work.run),
+    }
     left = (easy.end - work.submit) * _LEFT // 1000 // MICROSECONDS * MICROSECONDS
     policy = load_policy(SCHEMES[QOPS])
     found: dict[str, dict[str, BoundFigures]] = {}
@@ -414,10 +495,11 @@ def simulate_bounds(case: EstimateCase) -> QopsEstimateFigures:
 
 
 def predictions(work: Workload, end: Int64Array) -> Int64Array:
-    """Return for each job the mean of the run times of the last two of its user that had ended by its submission.
+    """Return for each job the mean of the run times of the last two of its user that had ended by
+    its submission.
 
-    In microseconds, floored, at least a second, at most the estimate; the estimate where there are not two.  ``end``: of
-    each job, in a reference schedule.
+    In microseconds, floored, at least a second, at most the estimate; the estimate where there are
+    not two.  ``end``: of each job, in a reference schedule.
     """
     found = work.estimate.copy()
     earlier: dict[int, list[int]] = {}
@@ -456,8 +538,9 @@ def estimate_cases(study: QopsStudy) -> list[EstimateCase]:
     ]
 
 
-# ------------------------------------------------------------------------------------------------ packed sets
-# The evaluation that section 4.1 begins with: sets of jobs that fill a machine (rule 17).
+# ------------------------------------------------------------------------------------------------
+# packed sets The evaluation that section 4.1 begins with: sets of jobs that fill a machine (rule
+# 17).
 
 SETS = 15
 PROCS, SPAN_S = 32, 7_200
@@ -469,7 +552,8 @@ PACKED_CASES = [(kind, slack) for kind, slacks in SLACKS.items() for slack in sl
 
 @dataclass(frozen=True, slots=True)
 class PackedFigures:
-    """The number of sets, of ``SETS`` packed ones of one kind and slack, that each scheme admits whole."""
+    """The number of sets, of ``SETS`` packed ones of one kind and slack, that each scheme admits
+    whole."""
 
     kind: str
     slack: float

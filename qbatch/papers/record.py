@@ -1,4 +1,5 @@
-"""The outcome of a paper: tables with printed numbers next to ours, claims with verdicts, and pictures to draw."""
+"""The outcome of a paper: tables with printed numbers next to ours, claims with verdicts, and
+pictures to draw."""
 
 from __future__ import annotations
 
@@ -21,13 +22,14 @@ UNCHECKED = "cannot be checked on this log"
 UNDECIDED = "not decidable"
 CONTRADICTED = "the paper contradicts itself"
 VERDICTS = (HOLDS, FAILS, CONTRADICTED, UNCHECKED, UNDECIDED)
-"""The verdicts.  Undecided: an interval over the replicas contains the bound.  Contradicted: a printed table differs from the
-text, and ours is like the table."""
+"""The verdicts.  Undecided: an interval over the replicas contains the bound.  Contradicted: a
+printed table differs from the text, and ours is like the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """The largest distance of a number from the printed one: this share of it or this much, whichever is more."""
+    """The largest distance of a number from the printed one: this share of it or this much,
+    whichever is more."""
 
     share: float
     absolute: float = 0.0
@@ -70,7 +72,9 @@ class Table:
     @property
     def shown(self) -> list[Column]:
         """The columns that have a value in some row: only these are printed."""
-        return [column for column in self.columns if any(column.text(row) != "-" for row in self.rows)]
+        return [
+            column for column in self.columns if any(column.text(row) != "-" for row in self.rows)
+        ]
 
     def texts(self) -> list[list[str]]:
         """Return the rows as texts, in the order of the columns that are shown."""
@@ -80,7 +84,13 @@ class Table:
         """Return the table as plain data; every row has every column, None if it has no value."""
         columns = [asdict(one) for one in self.columns]
         rows = [{one.key: row.get(one.key) for one in self.columns} for row in self.rows]
-        return {"name": self.name, "title": self.title, "columns": columns, "rows": rows, "notes": list(self.notes)}
+        return {
+            "name": self.name,
+            "title": self.title,
+            "columns": columns,
+            "rows": rows,
+            "notes": list(self.notes),
+        }
 
 
 def table_of(document: Mapping[str, Any]) -> Table:
@@ -126,19 +136,29 @@ def means(
     return list(zip(columns, shown, strict=True))
 
 
-def table_of_lines(name: str, title: str, lines: Sequence[Sequence[Part]], notes: Sequence[str] = ()) -> Table:
-    """Return a table of lines that contain their columns, in the order of their first appearance."""
+def table_of_lines(
+    name: str, title: str, lines: Sequence[Sequence[Part]], notes: Sequence[str] = ()
+) -> Table:
+    """Return a table of lines that contain their columns, in the order of their first
+    appearance."""
     columns = {column.key: column for line in lines for column, _ in line}
-    return Table(name, title, list(columns.values()), [{one.key: cell for one, cell in line} for line in lines], notes)
+    return Table(
+        name,
+        title,
+        list(columns.values()),
+        [{one.key: cell for one, cell in line} for line in lines],
+        notes,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A conclusion of a paper, the verdict on this log, and the numbers behind it.
 
-    ``answers``: for a claim of many comparisons, the number of each answer (``yes``, ``no``, ``open``).  ``together``: the same
-    comparisons in another way, as text, without influence on the verdict.  ``why``: the best explanation of a claim that does
-    not hold.  ``expected``: its known verdict, undecided if none is known.
+    ``answers``: for a claim of many comparisons, the number of each answer (``yes``, ``no``,
+    ``open``).  ``together``: the same comparisons in another way, as text, without influence on the
+    verdict.  ``why``: the best explanation of a claim that does not hold.  ``expected``: its known
+    verdict, undecided if none is known.
     """
 
     name: str
@@ -153,7 +173,11 @@ class Claim:
     @property
     def is_breach(self) -> bool:
         """Whether its verdict is decided and not the known one; then ``--check`` fails."""
-        return self.expected != UNDECIDED and self.verdict not in (self.expected, UNDECIDED, UNCHECKED)
+        return self.expected != UNDECIDED and self.verdict not in (
+            self.expected,
+            UNDECIDED,
+            UNCHECKED,
+        )
 
     @property
     def is_lost(self) -> bool:
@@ -177,10 +201,11 @@ def claim(name: str, text: str, is_true: bool | None, numbers: str) -> Claim:
 
 @dataclass(frozen=True, slots=True)
 class PaperOutcome:
-    """The whole outcome of a paper on one log; ``pictures``: by name of file, functions that draw them on demand.
+    """The whole outcome of a paper on one log; ``pictures``: by name of file, functions that draw
+    them on demand.
 
-    ``method``: paragraphs on how a claim is judged.  ``unknown``: a sentence that gives the reason why no verdicts of such a run
-    are on record; empty if some are.
+    ``method``: paragraphs on how a claim is judged.  ``unknown``: a sentence that gives the reason
+    why no verdicts of such a run are on record; empty if some are.
     """
 
     tables: list[Table] = field(default_factory=list)

@@ -1,7 +1,8 @@
-"""The papers with experiments that qbatch can run, by name, with their options; a paper is imported only when it is run.
+"""The papers with experiments that qbatch can run, by name, with their options; a paper is imported
+only when it is run.
 
-A paper ``a-b`` is the module ``qbatch.papers.a_b``, which has ``study_of(**options)``, and the module
-``qbatch.papers.a_b_claims``, which has ``run_paper(study, parts, runner)``.
+A paper ``a-b`` is the module ``qbatch.papers.a_b``, which has ``study_of(**options)``, and the
+module ``qbatch.papers.a_b_claims``, which has ``run_paper(study, parts, runner)``.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 class PaperOption:
     """An option of a paper: its flags, its help, and the type of its value.
 
-    ``study_of`` takes it by the name of its first flag.  ``least``, ``most``: bounds of a number.  A text may be given several
-    times.  An option that is on or off is about the part of the same name, which is left out if the option is off.
+    ``study_of`` takes it by the name of its first flag.  ``least``, ``most``: bounds of a number.
+     A text may be given several times.  An option that is on or off is about the part of the same
+    name, which is left out if the option is off.
     """
 
     flags: tuple[str, ...]
@@ -42,8 +44,9 @@ class PaperOption:
 class Paper:
     """One paper: its authors, title and source, the parts that can be run, and their options.
 
-    ``parts``: what is run by default.  ``on_request``: what is run only by name.  ``most_logs``: the most logs that it takes
-    (None: any number); ``kernels``: the compiled functions that it runs first, by the names of their caches.
+    ``parts``: what is run by default.  ``on_request``: what is run only by name.  ``most_logs``:
+    the most logs that it takes (None: any number); ``kernels``: the compiled functions that it runs
+    first, by the names of their caches.
     """
 
     name: str
@@ -83,7 +86,9 @@ class Paper:
         Raises:
             QbatchError: a run failed.
         """
-        outcome: PaperOutcome = import_module(f"{self._module}_claims").run_paper(study, parts, runner)
+        outcome: PaperOutcome = import_module(f"{self._module}_claims").run_paper(
+            study, parts, runner
+        )
         return outcome
 
     @property
@@ -109,7 +114,9 @@ _ALL = (
         "IPPS/SPDP 1998",
         ("1", "2", "3", "figures"),
         options=(
-            _count("seeds", "How many draws of estimates, and of logs made of the log's weeks (10)."),
+            _count(
+                "seeds", "How many draws of estimates, and of logs made of the log's weeks (10)."
+            ),
             _seed("estimates, and weeks of the log (0)"),
             _PROCS,
             PaperOption(("--figures/--no-figures",), "Figures 9 to 11 too.", bool),
@@ -164,7 +171,10 @@ _ALL = (
         "Performance Analysis of Parallel Job Scheduling in Distributed Systems",
         "36th Annual Simulation Symposium, 2003",
         ("figures", "ties", "maxima", "errors", "combinations", "tails", "stations", "sizes"),
-        options=(_count("replications", "Replications of each network (30)."), _seed("the replications (1)")),
+        options=(
+            _count("replications", "Replications of each network (30)."),
+            _seed("the replications (1)"),
+        ),
         kernels=("run_network",),
     ),
 )
@@ -180,5 +190,7 @@ def find_paper(name: str) -> Paper:
         UsageError: if there is none, with the nearest known name.
     """
     if name not in PAPERS:
-        raise UsageError(f"there is no paper {name!r}{suggestion(name, PAPERS)}; there are {', '.join(PAPERS)}")
+        raise UsageError(
+            f"there is no paper {name!r}{suggestion(name, PAPERS)}; there are {', '.join(PAPERS)}"
+        )
     return PAPERS[name]

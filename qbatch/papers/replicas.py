@@ -1,7 +1,8 @@
 """Numbers of the replicas of a study, and differences between two schemes, replica by replica.
 
-A *point* is the common input of all schemes: a month, a network, a load under some deadlines.  A *replica* is the same point
-drawn with another seed, or another part of a log.  Schemes share the draws of a replica, so that differences are by pairs.
+A *point* is the common input of all schemes: a month, a network, a load under some deadlines.  A
+*replica* is the same point drawn with another seed, or another part of a log.  Schemes share the
+draws of a replica, so that differences are by pairs.
 """
 
 from __future__ import annotations
@@ -53,12 +54,14 @@ class Replicas(Generic[Run]):
         return difference(self.of(scheme, number), self.of(base, number))
 
     def ratio(self, scheme: str, base: str, number: Number) -> dict[int, float]:
-        """Return a scheme's number divided by that of ``base``, without replicas where that is 0."""
+        """Return a scheme's number divided by that of ``base``, without replicas where that is
+        0."""
         return ratio(self.of(scheme, number), self.of(base, number))
 
 
 def by_point(runs: Iterable[tuple[Hashable, str, int, Run]]) -> Callable[[Any], Replicas[Run]]:
-    """Return a function from a point to its replicas, for runs with their points, schemes and replicas."""
+    """Return a function from a point to its replicas, for runs with their points, schemes and
+    replicas."""
     found: dict[Hashable, list[tuple[str, int, Run]]] = {}
     for point, *run in runs:
         found.setdefault(point, []).append(tuple(run))  # type: ignore[arg-type]
@@ -83,7 +86,11 @@ def difference(first: Values, second: Values) -> dict[int, float]:
 
 def ratio(first: Values, second: Values) -> dict[int, float]:
     """Return first / second, without replicas where the second is 0."""
-    return combined(lambda one, other: one / other, first, {key: value for key, value in second.items() if value})
+    return combined(
+        lambda one, other: one / other,
+        first,
+        {key: value for key, value in second.items() if value},
+    )
 
 
 def scaled(values: Values, factor: float) -> dict[int, float]:
@@ -92,23 +99,28 @@ def scaled(values: Values, factor: float) -> dict[int, float]:
 
 
 def mean_over(columns: Iterable[Values]) -> dict[int, float]:
-    """Return the mean of several numbers, one of each point, by replica: the same replica at all points.
+    """Return the mean of several numbers, one of each point, by replica: the same replica at all
+    points.
 
-    A point without any number is left out, then each replica that lacks the number at one of the other points.
+    A point without any number is left out, then each replica that lacks the number at one of the
+    other points.
     """
     known = [column for column in columns if column]
     return combined(lambda *values: math.fsum(values) / len(values), *known) if known else {}
 
 
 def overall_ratio(pairs: Iterable[tuple[Values, Values]]) -> dict[int, float]:
-    """Return the mean of the firsts divided by that of the seconds (:func:`mean_over`), for the replicas that have both."""
+    """Return the mean of the firsts divided by that of the seconds (:func:`mean_over`), for the
+    replicas that have both."""
     paired = [_paired(*pair) for pair in pairs]
     return ratio(mean_over(one for one, _ in paired), mean_over(other for _, other in paired))
 
 
 def _paired(first: Values, second: Values) -> tuple[dict[int, float], dict[int, float]]:
     """Return both numbers of the replicas that have both."""
-    return combined(lambda one, _: one, first, second), combined(lambda _, other: other, first, second)
+    return combined(lambda one, _: one, first, second), combined(
+        lambda _, other: other, first, second
+    )
 
 
 def mean(values: Values) -> float | None:
@@ -117,10 +129,12 @@ def mean(values: Values) -> float | None:
 
 
 def ratio_of_means(above: Values, below: Values) -> dict[int, float]:
-    """Return values with the mean mean(above) / mean(below); their Student interval is that of this ratio by pairs.
+    """Return values with the mean mean(above) / mean(below); their Student interval is that of this
+    ratio by pairs.
 
-    They are r + (a - r b) / mean(b), which have to first order the error of the ratio r of the means (the delta method; Cochran
-    1977, "Sampling Techniques", section 6.3).  They are empty if there is no pair, or if the mean below is 0.
+    They are r + (a - r b) / mean(b), which have to first order the error of the ratio r of the
+    means (the delta method; Cochran 1977, "Sampling Techniques", section 6.3).  They are empty if
+    there is no pair, or if the mean below is 0.
     """
     pairs = _paired(above, below)
     top, bottom = mean(pairs[0]), mean(pairs[1])

@@ -1,7 +1,9 @@
-"""Feitelson and Weil 1998: Tables 1 to 3 and Figures 9 to 11, with the printed numbers and ours, and its claims with verdicts.
+"""Feitelson and Weil 1998: Tables 1 to 3 and Figures 9 to 11, with the printed numbers and ours,
+and its claims with verdicts.
 
-Printed numbers are compared only on the log of the paper (KTH); for any other log they are at most shown for reference.  The
-claims are about every log, and each is checked if the log has the necessary data.
+Printed numbers are compared only on the log of the paper (KTH); for any other log they are at most
+shown for reference.  The claims are about every log, and each is checked if the log has the
+necessary data.
 """
 
 from __future__ import annotations
@@ -21,8 +23,25 @@ from qbatch.papers.evidence import EvidenceItem, above, below, inside, with_inte
 from qbatch.papers.harness import ALONE, Runner
 from qbatch.papers.logs import machine_words
 from qbatch.papers.pictures import finished, new_picture
-from qbatch.papers.record import Claim, PaperOutcome, Part, Table, Tolerance, cell, cells, claim, half, table_of_lines
-from qbatch.papers.sp2_backfilling import FactorFigures, LoadFigures, MonthFigures, SizeFigures, Sp2Study
+from qbatch.papers.record import (
+    Claim,
+    PaperOutcome,
+    Part,
+    Table,
+    Tolerance,
+    cell,
+    cells,
+    claim,
+    half,
+    table_of_lines,
+)
+from qbatch.papers.sp2_backfilling import (
+    FactorFigures,
+    LoadFigures,
+    MonthFigures,
+    SizeFigures,
+    Sp2Study,
+)
 from qbatch.reports.plot_style import GREY, PALETTE
 from qbatch.workloads import Log
 
@@ -32,17 +51,23 @@ if TYPE_CHECKING:
 
 
 def is_kth(log: Log) -> bool:
-    """Whether a log is that of KTH's SP2, the only one that can be compared with the printed numbers."""
+    """Whether a log is that of KTH's SP2, the only one that can be compared with the printed
+    numbers."""
     words = machine_words(log)
     return "KTH" in words and "SP2" in words
 
 
-def run_paper(study: Sp2Study, parts: Collection[str] = ("1", "2", "3", "figures"), runner: Runner = ALONE) -> PaperOutcome:
+def run_paper(
+    study: Sp2Study, parts: Collection[str] = ("1", "2", "3", "figures"), runner: Runner = ALONE
+) -> PaperOutcome:
     """Run some parts of the paper."""
     log, outcome = study.log, PaperOutcome(notes=_notes(study.log))
     has_estimates, name = paper.has_estimates(log), log.name
     if name == "generated":
-        runner.say(f"NO LOG GIVEN: running on a generated log of {len(log):,} jobs; the printed numbers are those of KTH's SP2")
+        runner.say(
+            f"NO LOG GIVEN: running on a generated log of {len(log):,} jobs; the printed numbers "
+            "are those of KTH's SP2"
+        )
     if "1" in parts:
         for variant, sizes in paper.run_table_1(study, runner).items():
             outcome.tables.append(table_1(sizes, variant))
@@ -68,7 +93,9 @@ def run_paper(study: Sp2Study, parts: Collection[str] = ("1", "2", "3", "figures
     return outcome
 
 
-def _add_figures(outcome: PaperOutcome, study: Sp2Study, runner: Runner, *, has_estimates: bool) -> None:
+def _add_figures(
+    outcome: PaperOutcome, study: Sp2Study, runner: Runner, *, has_estimates: bool
+) -> None:
     points = paper.run_figure_9(study, runner)
     outcome.tables.append(table_9(points))
     outcome.claims.extend(claims_of_figures_9_and_10(points))
@@ -88,15 +115,20 @@ def _notes(log: Log) -> list[str]:
     notes = []
     if not is_kth(log):
         notes.append(
-            "the printed numbers of Tables 2 and 3 and Figure 11 are those of KTH's SP2, and this is another log: only "
+            "the printed numbers of Tables 2 and 3 and Figure 11 are those of KTH's SP2, and this "
+            "is another log: only "
             "the claims are checked on it (KTH-SP2-1996 is in the Parallel Workloads Archive)"
         )
     if (log["wait"] < 0).any():
-        notes.append("this log does not say how long its jobs waited: it cannot be cut into monthly accounting files")
+        notes.append(
+            "this log does not say how long its jobs waited: it cannot be cut into monthly "
+            "accounting files"
+        )
     return notes
 
 
-# ------------------------------------------------------------------------------------------------ Tables 1 to 3
+# ------------------------------------------------------------------------------------------------
+# Tables 1 to 3
 
 PER_MONTH = Tolerance(0.25, 10)
 WHOLE = Tolerance(0.15)
@@ -134,9 +166,18 @@ def table_1(sizes: Sequence[SizeFigures], variant: str) -> Table:
             of_size = {one.label: one.slowdown[policy] for one in size.months}.get(month.label)
             line += cell(f"{policy}_{size.procs}", f"{_SHORT[policy]} {size.procs}", of_size, 1)
         lines.append(line)
-    notes = [f"{size.too_wide:,} wide jobs are left out at {size.procs} processors" for size in sizes if size.too_wide]
-    title = f"Table 1: machines of {', '.join(str(size.procs) for size in sizes)} processors, perfect estimates"
-    return table_of_lines(_name("table1", variant), f"{title}, {VARIANT_TEXTS[variant]}", lines, notes)
+    notes = [
+        f"{size.too_wide:,} wide jobs are left out at {size.procs} processors"
+        for size in sizes
+        if size.too_wide
+    ]
+    title = (
+        f"Table 1: machines of {', '.join(str(size.procs) for size in sizes)} processors, "
+        "perfect estimates"
+    )
+    return table_of_lines(
+        _name("table1", variant), f"{title}, {VARIANT_TEXTS[variant]}", lines, notes
+    )
 
 
 def table_1_printed() -> Table:
@@ -164,28 +205,46 @@ def claims_of_table_1(sizes: Sequence[SizeFigures], variant: str) -> list[Claim]
     ]
     months = [month for size in sizes for month in size.months]
     slowdowns = [month.slowdown for month in months]
-    gaps = [abs(one["easy"] - one["conservative"]) / one["easy"] for one in slowdowns if one["easy"] > 0]
+    gaps = [
+        abs(one["easy"] - one["conservative"]) / one["easy"] for one in slowdowns if one["easy"] > 0
+    ]
     middle = median(gaps) if gaps else None
     return [
-        claim(f"{name}.smaller-is-slower", "A smaller machine has a higher slowdown, in every month, under both schemes",
-              all(raises) if raises else None, f"{sum(raises)} of {len(raises)} steps to the smaller machine raise it"),
-        claim(f"{name}.alike", "The two schemes are alike: the median difference over months and sizes is below 10 %",
-              middle < 0.10 if middle is not None else None,
-              f"median |EASY - conservative| / EASY = {100 * (middle or 0):.1f} % over {len(gaps)} months"),
+        claim(
+            f"{name}.smaller-is-slower",
+            "A smaller machine has a higher slowdown, in every month, under both schemes",
+            all(raises) if raises else None,
+            f"{sum(raises)} of {len(raises)} steps to the smaller machine raise it",
+        ),
+        claim(
+            f"{name}.alike",
+            "The two schemes are alike: the median difference over months and sizes is below 10 %",
+            middle < 0.10 if middle is not None else None,
+            (
+                f"median |EASY - conservative| / EASY = {100 * (middle or 0):.1f} % over "
+                f"{len(gaps)} "
+                "months"
+            ),
+        ),
         domination(name, months),
-    ]  # fmt: skip
+    ]
 
 
 def table_2(months: Sequence[MonthFigures], reading: str, *, is_kth: bool) -> Table:
-    """Return the months next to the printed ones, and the mean over all jobs next to Table 3's row of users."""
+    """Return the months next to the printed ones, and the mean over all jobs next to Table 3's row
+    of users."""
     printed = {month.label: month for month in paper.TABLE_2} if is_kth else {}
     lines = []
     for month in months:
         known = printed.get(month.label)
-        line = cells(month=month.label) + cell("jobs_printed", "jobs printed", known.jobs if known else None)
+        line = cells(month=month.label) + cell(
+            "jobs_printed", "jobs printed", known.jobs if known else None
+        )
         line += cell("jobs", "jobs ours", month.jobs)
         for policy in paper.POLICIES:
-            line += _compared(policy, getattr(known, policy) if known else None, month.slowdown[policy], PER_MONTH)
+            line += _compared(
+                policy, getattr(known, policy) if known else None, month.slowdown[policy], PER_MONTH
+            )
         lines.append(line)
     total = sum(month.jobs for month in paper.TABLE_2) if is_kth else None
     line = cells(month=ALL) + cell("jobs_printed", "jobs printed", total)
@@ -197,10 +256,16 @@ def table_2(months: Sequence[MonthFigures], reading: str, *, is_kth: bool) -> Ta
     return table_of_lines(_name("table2", reading), title, lines)
 
 
-def _compared(policy: str, printed: float | None, ours: float | None, tolerance: Tolerance, *more: Part) -> list[Part]:
+def _compared(
+    policy: str, printed: float | None, ours: float | None, tolerance: Tolerance, *more: Part
+) -> list[Part]:
     """Return a printed number, ours, more of ours, and the verdict."""
     short = _SHORT[policy]
-    found = [*cell(f"{policy}_printed", f"{short} printed", printed), *cell(policy, f"{short} ours", ours, 1), *more]
+    found = [
+        *cell(f"{policy}_printed", f"{short} printed", printed),
+        *cell(policy, f"{short} ours", ours, 1),
+        *more,
+    ]
     return found + cell(f"{policy}_verdict", "verdict", tolerance.verdict(printed, ours))
 
 
@@ -211,14 +276,21 @@ def claims_of_table_2(months: Sequence[MonthFigures], reading: str) -> list[Clai
     gap = abs(easy - conservative) / easy if easy else 0.0
     return [
         domination(name, months),
-        claim(f"{name}.alike", "Over all jobs the two schemes are alike: within 10 % of each other", gap < 0.10,
-              f"EASY {easy:.1f}, conservative {conservative:.1f}: {100 * gap:.1f} % apart"),
-    ]  # fmt: skip
+        claim(
+            f"{name}.alike",
+            "Over all jobs the two schemes are alike: within 10 % of each other",
+            gap < 0.10,
+            f"EASY {easy:.1f}, conservative {conservative:.1f}: {100 * gap:.1f} % apart",
+        ),
+    ]
 
 
 def domination(name: str, months: Sequence[MonthFigures]) -> Claim:
-    """Return the claim that neither scheme dominates; months with the same whole numbers are ties."""
-    wins = [round(month.slowdown["easy"]) - round(month.slowdown["conservative"]) for month in months]
+    """Return the claim that neither scheme dominates; months with the same whole numbers are
+    ties."""
+    wins = [
+        round(month.slowdown["easy"]) - round(month.slowdown["conservative"]) for month in months
+    ]
     easy, conservative = sum(gap < 0 for gap in wins), sum(gap > 0 for gap in wins)
     decided = easy + conservative
     return claim(
@@ -230,48 +302,88 @@ def domination(name: str, months: Sequence[MonthFigures]) -> Claim:
 
 
 def table_3(rows: Sequence[FactorFigures], reading: str, *, is_kth: bool) -> Table:
-    """Return the factors next to the printed ones, each a mean over the seeds with half its 95 % interval."""
+    """Return the factors next to the printed ones, each a mean over the seeds with half its 95 %
+    interval."""
     lines = []
     for row in rows:
         line = [*cell("f", "f", str(row.factor)), *cell("seeds", "seeds", row.slowdown["easy"].n)]
         for policy, printed in zip(paper.POLICIES, paper.TABLE_3[row.factor], strict=True):
             found, known = row.slowdown[policy], printed if is_kth else None
             width = cell(f"{policy}_half_interval", "+-95 %", half(found), 1)
-            line += _compared(policy, known, found.mean, WHOLE if row.factor == paper.USERS else PER_FACTOR, *width)
+            line += _compared(
+                policy,
+                known,
+                found.mean,
+                WHOLE if row.factor == paper.USERS else PER_FACTOR,
+                *width,
+            )
         lines.append(line)
-    return table_of_lines(_name("table3", reading), f"Table 3: drawn estimates, {READING_TEXTS[reading]}", lines)
+    return table_of_lines(
+        _name("table3", reading), f"Table 3: drawn estimates, {READING_TEXTS[reading]}", lines
+    )
 
 
-def claims_of_table_3(rows: Sequence[FactorFigures], reading: str, *, has_estimates: bool) -> list[Claim]:
+def claims_of_table_3(
+    rows: Sequence[FactorFigures], reading: str, *, has_estimates: bool
+) -> list[Claim]:
     """Return the claims about the quality of estimates."""
     name = _name("table3", reading)
-    means = {row.factor: {policy: row.slowdown[policy].mean or 0.0 for policy in paper.POLICIES} for row in rows}
-    helped = {policy: min(HELPFUL, key=lambda factor: means[factor][policy]) for policy in paper.POLICIES}
+    means = {
+        row.factor: {policy: row.slowdown[policy].mean or 0.0 for policy in paper.POLICIES}
+        for row in rows
+    }
+    helped = {
+        policy: min(HELPFUL, key=lambda factor: means[factor][policy]) for policy in paper.POLICIES
+    }
     drawn = [factor for factor in means if factor != paper.USERS]
     worst = {policy: max(means[factor][policy] for factor in drawn) for policy in paper.POLICIES}
     kept = [factor for factor in drawn if means[factor]["conservative"] <= means[factor]["easy"]]
     best = [
-        f"{_SHORT[policy]} {means[1][policy]:.1f} at f = 1, {means[factor][policy]:.1f} at f = {factor}"
+        (
+            f"{_SHORT[policy]} {means[1][policy]:.1f} at f = 1, {means[factor][policy]:.1f} at f = "
+            f"{factor}"
+        )
         for policy, factor in helped.items()
     ]
     users = means[paper.USERS]
-    worse = [f"{_SHORT[policy]} users {users[policy]:.1f}, worst drawn {most:.1f}" for policy, most in worst.items()]
+    worse = [
+        f"{_SHORT[policy]} users {users[policy]:.1f}, worst drawn {most:.1f}"
+        for policy, most in worst.items()
+    ]
     return [
-        claim(f"{name}.inaccuracy-helps",
-              "Accurate estimates are not the best: some f of 4, 11, 31 beats f = 1 under both schemes",
-              all(means[helped[policy]][policy] < means[1][policy] for policy in paper.POLICIES), "; ".join(best)),
-        claim(f"{name}.users-are-worse", "The estimates of users are worse than all that are drawn, under both schemes",
-              all(users[policy] > worst[policy] for policy in paper.POLICIES) if has_estimates else None, "; ".join(worse)),
-        claim(f"{name}.conservative-is-better", "With drawn estimates conservative is no worse than EASY, at every f",
-              len(kept) == len(drawn), f"at {len(kept)} of {len(drawn)} factors"),
-    ]  # fmt: skip
+        claim(
+            f"{name}.inaccuracy-helps",
+            (
+                "Accurate estimates are not the best: some f of 4, 11, 31 beats f = 1 under both "
+                "schemes"
+            ),
+            all(means[helped[policy]][policy] < means[1][policy] for policy in paper.POLICIES),
+            "; ".join(best),
+        ),
+        claim(
+            f"{name}.users-are-worse",
+            "The estimates of users are worse than all that are drawn, under both schemes",
+            all(users[policy] > worst[policy] for policy in paper.POLICIES)
+            if has_estimates
+            else None,
+            "; ".join(worse),
+        ),
+        claim(
+            f"{name}.conservative-is-better",
+            "With drawn estimates conservative is no worse than EASY, at every f",
+            len(kept) == len(drawn),
+            f"at {len(kept)} of {len(drawn)} factors",
+        ),
+    ]
 
 
-def with_resampled(claims: Sequence[Claim], logs: Sequence[paper.ResampledMeans], *, has_estimates: bool) -> list[Claim]:
+def with_resampled(
+    claims: Sequence[Claim], logs: Sequence[paper.ResampledMeans], *, has_estimates: bool
+) -> list[Claim]:
     """Return claims with intervals over logs made of the log's weeks.
 
-    The verdict is about the log itself.  The intervals show how much it depends on the weeks of the log (Student's t over the
-    resampled logs, ratios by their logarithms).
+    The verdict is about the log itself.  The intervals show how much it depends on the weeks of the
+    log (Student's t over the resampled logs, ratios by their logarithms).
     """
     if len(logs) < 2:
         return list(claims)
@@ -279,7 +391,9 @@ def with_resampled(claims: Sequence[Claim], logs: Sequence[paper.ResampledMeans]
     return with_intervals(claims, _over_logs(logs, has_estimates=has_estimates), over)
 
 
-def _over_logs(logs: Sequence[paper.ResampledMeans], *, has_estimates: bool) -> dict[str, list[EvidenceItem]]:
+def _over_logs(
+    logs: Sequence[paper.ResampledMeans], *, has_estimates: bool
+) -> dict[str, list[EvidenceItem]]:
     """Return the comparisons behind each claim, over resampled logs."""
     easy, conservative = paper.POLICIES
     drawn = [factor for factor in logs[0] if factor != paper.USERS]
@@ -293,29 +407,45 @@ def _over_logs(logs: Sequence[paper.ResampledMeans], *, has_estimates: bool) -> 
     if not drawn:
         return found
     found["table3.inaccuracy-helps"] = [
-        below(f"{_SHORT[policy]}, f = {factor} / f = 1", ratios((factor, policy), (1, policy)), 1.0, is_ratio=True)
+        below(
+            f"{_SHORT[policy]}, f = {factor} / f = 1",
+            ratios((factor, policy), (1, policy)),
+            1.0,
+            is_ratio=True,
+        )
         for policy, factor in product(paper.POLICIES, HELPFUL)
     ]
     found["table3.conservative-is-better"] = [
-        below(f"f = {factor}, conservative / EASY", ratios((factor, conservative), (factor, easy)), 1.0, is_ratio=True)
+        below(
+            f"f = {factor}, conservative / EASY",
+            ratios((factor, conservative), (factor, easy)),
+            1.0,
+            is_ratio=True,
+        )
         for factor in drawn
     ]
     if has_estimates:
         found["table3.users-are-worse"] = []
         for policy in paper.POLICIES:
             worst = [max(log[factor][policy] for factor in drawn) for log in logs]
-            times = [log[paper.USERS][policy] / most for log, most in zip(logs, worst, strict=True) if most]
+            times = [
+                log[paper.USERS][policy] / most
+                for log, most in zip(logs, worst, strict=True)
+                if most
+            ]
             worse = above(f"{_SHORT[policy]}, users / worst drawn", times, 1.0, is_ratio=True)
             found["table3.users-are-worse"].append(worse)
     return found
 
 
 def _name(table: str, variant: str) -> str:
-    """Return the name of a table; the variant that the specification asks for first has no suffix."""
+    """Return the name of a table; the variant that the specification asks for first has no
+    suffix."""
     return table if variant in ("fitting", "whole") else f"{table}-{variant}"
 
 
-# ------------------------------------------------------------------------------------------------ Figures 9 to 11
+# ------------------------------------------------------------------------------------------------
+# Figures 9 to 11
 
 TWO_POINTS = Tolerance(0, 2)
 """Shares in percent may differ by two points (docs/spec/papers.md, R001)."""
@@ -324,7 +454,8 @@ COUNTS = Tolerance(0.02)
 """Counts of jobs may differ by 2 %: our choice, the logs are not quite the same."""
 
 _MODEL_NOTE = (
-    f"our own generator ({paper.MODEL_JOBS:,} jobs, {paper.MODEL_PROCS} processors) stands in for the model of the paper, which "
+    f"our own generator ({paper.MODEL_JOBS:,} jobs, {paper.MODEL_PROCS} processors) stands in for "
+    "the model of the paper, which "
     "it does not print; no number here is meant to meet the paper's"
 )
 
@@ -337,9 +468,14 @@ def table_9(points: Sequence[LoadFigures]) -> Table:
         for policy in paper.MODEL_POLICIES:
             line += cell(f"slowdown_{policy}", f"slowdown {policy}", point.slowdown[policy], 1)
         for policy in paper.MODEL_POLICIES[1:]:
-            line += cell(f"backfilled_{policy}", f"backfilled {policy}", point.backfilled[policy], 3)
+            line += cell(
+                f"backfilled_{policy}", f"backfilled {policy}", point.backfilled[policy], 3
+            )
         lines.append(line)
-    title = "Figures 9 and 10: bounded slowdown and share backfilled by load, generated logs, perfect estimates"
+    title = (
+        "Figures 9 and 10: bounded slowdown and share backfilled by load, generated logs, "
+        "perfect estimates"
+    )
     return table_of_lines("figure9", title, lines, [_MODEL_NOTE])
 
 
@@ -350,30 +486,68 @@ def claims_of_figures_9_and_10(points: Sequence[LoadFigures]) -> list[Claim]:
     apart = max(abs(point.slowdown["conservative"] / point.slowdown["easy"] - 1) for point in usual)
     at = min(points, key=lambda point: abs(point.load - 0.7))
     times = at.slowdown["fcfs"] / at.slowdown["easy"]
-    more = [point for point in points if point.backfilled["conservative"] >= point.backfilled["easy"]]
-    differ = max(abs(point.backfilled["conservative"] - point.backfilled["easy"]) for point in points)
+    more = [
+        point for point in points if point.backfilled["conservative"] >= point.backfilled["easy"]
+    ]
+    differ = max(
+        abs(point.backfilled["conservative"] - point.backfilled["easy"]) for point in points
+    )
     least = min(points[-1].backfilled[policy] for policy in ("easy", "conservative"))
     claims = [
-        claim("figure9.alike", "EASY and conservative are within 10 % of each other up to a load of 0.9", apart <= 0.10,
-              f"at most {100 * apart:.0f} % apart"),
-        claim("figure9.conservative-at-high-load", "Conservative is slightly better at very high loads",
-              all(point.slowdown["conservative"] < point.slowdown["easy"] for point in high),
-              "; ".join(f"{p.load:.2f}: EASY {p.slowdown['easy']:.0f}, cons {p.slowdown['conservative']:.0f}" for p in high)),
-        claim("figure9.fcfs-far-worse", "FCFS is far worse: at least five times EASY at a load of 0.7", times >= 5,
-              f"{times:.1f} times ({at.slowdown['fcfs']:.0f} to {at.slowdown['easy']:.0f})"),
-        claim("figure10.conservative-backfills-more",
-              "Both backfill about as much (within 5 points), conservative a bit more",
-              differ <= 0.05 and len(more) > len(points) / 2,
-              f"conservative more at {len(more)} of {len(points)} loads, at most {100 * differ:.1f} points apart"),
-        claim("figure10.nearly-all", "At the highest load nearly all jobs are backfilled (90 % or more)", least >= 0.90,
-              f"{100 * least:.0f} % at {points[-1].load:.2f}"),
-    ]  # fmt: skip
+        claim(
+            "figure9.alike",
+            "EASY and conservative are within 10 % of each other up to a load of 0.9",
+            apart <= 0.10,
+            f"at most {100 * apart:.0f} % apart",
+        ),
+        claim(
+            "figure9.conservative-at-high-load",
+            "Conservative is slightly better at very high loads",
+            all(point.slowdown["conservative"] < point.slowdown["easy"] for point in high),
+            "; ".join(
+                (
+                    f"{p.load:.2f}: EASY {p.slowdown['easy']:.0f}, cons "
+                    f"{p.slowdown['conservative']:.0f}"
+                )
+                for p in high
+            ),
+        ),
+        claim(
+            "figure9.fcfs-far-worse",
+            "FCFS is far worse: at least five times EASY at a load of 0.7",
+            times >= 5,
+            f"{times:.1f} times ({at.slowdown['fcfs']:.0f} to {at.slowdown['easy']:.0f})",
+        ),
+        claim(
+            "figure10.conservative-backfills-more",
+            "Both backfill about as much (within 5 points), conservative a bit more",
+            differ <= 0.05 and len(more) > len(points) / 2,
+            (
+                f"conservative more at {len(more)} of {len(points)} loads, at most "
+                f"{100 * differ:.1f} "
+                "points apart"
+            ),
+        ),
+        claim(
+            "figure10.nearly-all",
+            "At the highest load nearly all jobs are backfilled (90 % or more)",
+            least >= 0.90,
+            f"{100 * least:.0f} % at {points[-1].load:.2f}",
+        ),
+    ]
     count = min((len(values) for point in points for values in point.slowdowns.values()), default=0)
-    return with_intervals(claims, _over_generated(usual, high, at, points), f"{count} generated logs") if count > 1 else claims
+    return (
+        with_intervals(claims, _over_generated(usual, high, at, points), f"{count} generated logs")
+        if count > 1
+        else claims
+    )
 
 
 def _over_generated(
-    usual: Sequence[LoadFigures], high: Sequence[LoadFigures], at: LoadFigures, points: Sequence[LoadFigures]
+    usual: Sequence[LoadFigures],
+    high: Sequence[LoadFigures],
+    at: LoadFigures,
+    points: Sequence[LoadFigures],
 ) -> dict[str, list[EvidenceItem]]:
     """Return the comparisons behind each claim, over the generated logs, by pairs."""
 
@@ -382,7 +556,10 @@ def _over_generated(
         return [mine / theirs for mine, theirs in pairs if theirs]
 
     def alike(some: Sequence[LoadFigures]) -> list[tuple[str, list[float]]]:
-        return [(f"load {point.load:.2f}, conservative / EASY", ratios(point, "conservative")) for point in some]
+        return [
+            (f"load {point.load:.2f}, conservative / EASY", ratios(point, "conservative"))
+            for point in some
+        ]
 
     more = []
     for point in points:
@@ -392,10 +569,16 @@ def _over_generated(
     last = points[-1]
     return {
         "figure9.alike": [inside(*each, 0.9, 1.1, is_ratio=True) for each in alike(usual)],
-        "figure9.conservative-at-high-load": [below(*each, 1.0, is_ratio=True) for each in alike(high)],
-        "figure9.fcfs-far-worse": [above(f"load {at.load:.2f}, FCFS / EASY", ratios(at, "fcfs"), 5.0, is_ratio=True)],
+        "figure9.conservative-at-high-load": [
+            below(*each, 1.0, is_ratio=True) for each in alike(high)
+        ],
+        "figure9.fcfs-far-worse": [
+            above(f"load {at.load:.2f}, FCFS / EASY", ratios(at, "fcfs"), 5.0, is_ratio=True)
+        ],
         "figure10.conservative-backfills-more": more,
-        "figure10.nearly-all": [above(f"{each} at {last.load:.2f}", last.shares[each], 0.9) for each in paper.POLICIES],
+        "figure10.nearly-all": [
+            above(f"{each} at {last.load:.2f}", last.shares[each], 0.9) for each in paper.POLICIES
+        ],
     }
 
 
@@ -408,8 +591,18 @@ def table_11(found: paper.EstimateFigures, *, is_kth: bool) -> Table:
         ("used 100 % (rounded) of the request", paper.FIGURE_11_FULL, found.full, COUNTS),
         ("... in % of these jobs", full_share, 100 * found.full / found.jobs, TWO_POINTS),
         ("... killed (status 0)", paper.FIGURE_11_KILLED, found.killed, COUNTS),
-        ("... killed, in % of them", killed_share, 100 * found.killed / max(found.full, 1), TWO_POINTS),
-        ("status 0, asked for 4 h, any share used", paper.FIGURE_11_FOUR_HOURS, found.four_hours, COUNTS),
+        (
+            "... killed, in % of them",
+            killed_share,
+            100 * found.killed / max(found.full, 1),
+            TWO_POINTS,
+        ),
+        (
+            "status 0, asked for 4 h, any share used",
+            paper.FIGURE_11_FOUR_HOURS,
+            found.four_hours,
+            COUNTS,
+        ),
         ("highest request in h", paper.FIGURE_11_HIGHEST_H, found.highest_h, COUNTS),
         ("ran to the second or longer than asked", None, found.over, COUNTS),
         ("requests up to 2 h in %", None, 100 * found.two_hours_share, TWO_POINTS),
@@ -426,7 +619,8 @@ def table_11(found: paper.EstimateFigures, *, is_kth: bool) -> Table:
     notes = [f"{found.shorter:,} jobs of less than a minute are left out"]
     if is_kth:
         notes.append(
-            "the paper does not say which jobs it counts. The cut at a minute, the rounding and the reading of the 4 h row "
+            "the paper does not say which jobs it counts. The cut at a minute, the rounding and "
+            "the reading of the 4 h row "
             "were chosen because they meet its counts, so their agreement is no evidence"
         )
     return table_of_lines("figure11", "Figure 11: time used of time asked for", lines, notes)
@@ -437,17 +631,28 @@ def claims_of_figure_11(found: paper.EstimateFigures, *, has_kills: bool) -> lis
     below = max(found.histogram[1:98])
     killed = found.killed / found.full if found.full else 0.0
     return [
-        claim("figure11.peak",
-              "The histogram has one pronounced peak at 100 %: at least twice any other bin from 1 % to 97 %",
-              found.histogram[100] >= 2 * below,
-              f"{found.histogram[100]:,} jobs at 100 %, at most {below:,} in another bin"),
-        claim("figure11.killed", "Nearly all jobs at 100 % were killed there (95 % or more)",
-              killed >= 0.95 if has_kills and found.full else None,
-              f"{found.killed:,} of {found.full:,} have status 0"),
-    ]  # fmt: skip
+        claim(
+            "figure11.peak",
+            (
+                "The histogram has one pronounced peak at 100 %: at least twice any other bin from "
+                "1 "
+                "% "
+                "to 97 %"
+            ),
+            found.histogram[100] >= 2 * below,
+            f"{found.histogram[100]:,} jobs at 100 %, at most {below:,} in another bin",
+        ),
+        claim(
+            "figure11.killed",
+            "Nearly all jobs at 100 % were killed there (95 % or more)",
+            killed >= 0.95 if has_kills and found.full else None,
+            f"{found.killed:,} of {found.full:,} have status 0",
+        ),
+    ]
 
 
-# ------------------------------------------------------------------------------------------------ pictures
+# ------------------------------------------------------------------------------------------------
+# pictures
 
 _COLOURS = {"fcfs": PALETTE[2], "easy": PALETTE[0], "conservative": PALETTE[1]}
 _NAMES = {"fcfs": "FCFS", "easy": "EASY", "conservative": "conservative"}
@@ -462,14 +667,19 @@ def _figure(height: float, title: str, name: str) -> Figure:
 
 
 def draw_table_2(found: Mapping[str, Sequence[MonthFigures]], name: str, *, is_kth: bool) -> Figure:
-    """Draw the months under both schemes, one panel for each reading, the printed numbers as marks."""
+    """Draw the months under both schemes, one panel for each reading, the printed numbers as
+    marks."""
     figure = _figure(1.1 + 1.7 * len(found), "Table 2, bounded slowdown by month", name)
     panels = figure.subplots(len(found), 1, squeeze=False, sharey=True)[:, 0]
     for axes, (reading, months) in zip(panels, found.items(), strict=True):
         _draw_months(axes, months, is_kth=is_kth)
         axes.set_title(_READINGS[reading])
         axes.set_ylabel("Bounded slowdown")
-    return finished(figure, "Users' estimates. Not clipped at 1." + (" Marks: Feitelson and Weil 1998." if is_kth else ""))
+    return finished(
+        figure,
+        "Users' estimates. Not clipped at 1."
+        + (" Marks: Feitelson and Weil 1998." if is_kth else ""),
+    )
 
 
 def _draw_months(axes: Axes, months: Sequence[MonthFigures], *, is_kth: bool) -> None:
@@ -477,18 +687,39 @@ def _draw_months(axes: Axes, months: Sequence[MonthFigures], *, is_kth: bool) ->
     for place, policy in enumerate(paper.POLICIES):
         at = np.arange(len(months)) + (place - 0.5) * 0.4
         colour = _COLOURS[policy]
-        axes.bar(at, [month.slowdown[policy] for month in months], 0.36, color=colour, alpha=0.55, label=_NAMES[policy])
-        known = [(x, getattr(printed[m.label], policy)) for x, m in zip(at, months, strict=True) if m.label in printed]
+        axes.bar(
+            at,
+            [month.slowdown[policy] for month in months],
+            0.36,
+            color=colour,
+            alpha=0.55,
+            label=_NAMES[policy],
+        )
+        known = [
+            (x, getattr(printed[m.label], policy))
+            for x, m in zip(at, months, strict=True)
+            if m.label in printed
+        ]
         if known:
             xs, ys = zip(*known, strict=True)
-            axes.plot(xs, ys, "D", color=colour, ms=4, mec="white", mew=0.6, label=f"{_NAMES[policy]}, printed")
+            axes.plot(
+                xs,
+                ys,
+                "D",
+                color=colour,
+                ms=4,
+                mec="white",
+                mew=0.6,
+                label=f"{_NAMES[policy]}, printed",
+            )
     step = -(-len(months) // 14)
     labels = [_month_text(month.label, is_first=not place) for place, month in enumerate(months)]
     axes.set_xticks(range(0, len(months), step), labels[::step])
 
 
 def _month_text(label: str, *, is_first: bool) -> str:
-    """Return ``Oct`` for ``1996-10``, with the year below where one begins; other labels as they are."""
+    """Return ``Oct`` for ``1996-10``, with the year below where one begins; other labels as they
+    are."""
     try:
         month = date.fromisoformat(f"{label}-01")
     except ValueError:
@@ -496,8 +727,11 @@ def _month_text(label: str, *, is_first: bool) -> str:
     return f"{month:%b}\n{month.year}" if is_first or month.month == 1 else f"{month:%b}"
 
 
-def draw_table_3(found: Mapping[str, Sequence[FactorFigures]], name: str, *, is_kth: bool) -> Figure:
-    """Draw the slowdown by factor with 95 % intervals, users' estimates last, one panel for each reading."""
+def draw_table_3(
+    found: Mapping[str, Sequence[FactorFigures]], name: str, *, is_kth: bool
+) -> Figure:
+    """Draw the slowdown by factor with 95 % intervals, users' estimates last, one panel for each
+    reading."""
     figure = _figure(2.9, "Table 3, quality of estimates", name)
     panels = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
     for axes, (reading, rows) in zip(panels, found.items(), strict=True):
@@ -509,7 +743,10 @@ def draw_table_3(found: Mapping[str, Sequence[FactorFigures]], name: str, *, is_
         axes.set_ylim(0, None)
     panels[0].set_ylabel("Bounded slowdown")
     seeds = max(row.slowdown["easy"].n for rows in found.values() for row in rows)
-    text = f"Estimates uniform in [run, f x run], mean of {seeds} seeds; bars: 95 % interval; users: as logged."
+    text = (
+        f"Estimates uniform in [run, f x run], mean of {seeds} seeds; bars: 95 % interval; "
+        "users: as logged."
+    )
     return finished(figure, text)
 
 
@@ -524,41 +761,65 @@ def _draw_factors(axes: Axes, rows: Sequence[FactorFigures], policy: str, *, is_
     axes.plot([len(drawn)], users, "o", color=colour, ms=4)
     if is_kth:
         printed = [paper.TABLE_3[row.factor][paper.POLICIES.index(policy)] for row in rows]
-        axes.plot(range(len(rows)), printed, "D", mfc="none", color=colour, ms=4.5, label=f"{_NAMES[policy]}, printed")
+        axes.plot(
+            range(len(rows)),
+            printed,
+            "D",
+            mfc="none",
+            color=colour,
+            ms=4.5,
+            label=f"{_NAMES[policy]}, printed",
+        )
 
 
 def draw_figure_9(points: Sequence[LoadFigures]) -> Figure:
     """Draw bounded slowdown against load under three schemes, as the paper's Figure 9."""
     figure = _figure(3.0, "Figure 9, bounded slowdown by load", "generated logs")
     axes = figure.add_subplot()
-    _draw_loads(axes, points, {policy: [point.slowdown[policy] for point in points] for policy in paper.MODEL_POLICIES})
+    _draw_loads(
+        axes,
+        points,
+        {policy: [point.slowdown[policy] for point in points] for policy in paper.MODEL_POLICIES},
+    )
     axes.set_yscale("log")
     axes.set_ylabel("Bounded slowdown")
-    return finished(figure, "Perfect estimates; our generator in place of the paper's model. Logarithmic scale.")
+    return finished(
+        figure, "Perfect estimates; our generator in place of the paper's model. Logarithmic scale."
+    )
 
 
 def draw_figure_10(points: Sequence[LoadFigures]) -> Figure:
     """Draw the share of jobs that are backfilled against load, as the paper's Figure 10."""
     figure = _figure(3.0, "Figure 10, jobs backfilled by load", "generated logs")
     axes = figure.add_subplot()
-    shares = {policy: [100 * point.backfilled[policy] for point in points] for policy in paper.POLICIES}
+    shares = {
+        policy: [100 * point.backfilled[policy] for point in points] for policy in paper.POLICIES
+    }
     _draw_loads(axes, points, shares)
     axes.set_ylim(0, 100)
     axes.set_ylabel("Jobs backfilled (%)")
-    return finished(figure, "Backfilled: started while a job submitted earlier was left waiting. Perfect estimates.")
+    return finished(
+        figure,
+        "Backfilled: started while a job submitted earlier was left waiting. Perfect estimates.",
+    )
 
 
-def _draw_loads(axes: Axes, points: Sequence[LoadFigures], values: Mapping[str, Sequence[float]]) -> None:
+def _draw_loads(
+    axes: Axes, points: Sequence[LoadFigures], values: Mapping[str, Sequence[float]]
+) -> None:
     loads = [point.load for point in points]
     for policy, line in values.items():
         style = "--" if policy == "conservative" else "-"
-        axes.plot(loads, line, style, marker="o", ms=3, color=_COLOURS[policy], label=_NAMES[policy])
+        axes.plot(
+            loads, line, style, marker="o", ms=3, color=_COLOURS[policy], label=_NAMES[policy]
+        )
     axes.set_xticks(_AT_LOADS)
     axes.set_xlabel("Offered load")
 
 
 def draw_figure_11(log: Log, found: paper.EstimateFigures) -> Figure:
-    """Draw how much of the requested time was used, and run time against request, as the paper's Figure 11."""
+    """Draw how much of the requested time was used, and run time against request, as the paper's
+    Figure 11."""
     figure = _figure(3.3, "Figure 11, estimates and run times", log.name)
     left, right = figure.subplots(1, 2)
     left.bar(np.arange(101), found.histogram, 1.0, color=PALETTE[0], linewidth=0)
@@ -568,7 +829,13 @@ def draw_figure_11(log: Log, found: paper.EstimateFigures) -> Figure:
     asks = paper.estimated(log)
     asked, ran = (np.asarray(log[name])[asks] / 60 for name in ("time_requested", "run"))
     shown = (asked <= _LONGEST_REQUEST_MIN) & (ran >= 1)
-    dots: dict[str, Any] = {"color": PALETTE[0], "ms": 1.2, "alpha": 0.35, "mew": 0, "rasterized": True}
+    dots: dict[str, Any] = {
+        "color": PALETTE[0],
+        "ms": 1.2,
+        "alpha": 0.35,
+        "mew": 0,
+        "rasterized": True,
+    }
     right.plot(asked[shown], ran[shown], "o", **dots)
     right.plot([0, _LONGEST_REQUEST_MIN], [0, _LONGEST_REQUEST_MIN], color=GREY, linewidth=0.6)
     for limits in (right.set_xlim, right.set_ylim):

@@ -1,7 +1,8 @@
 """The contract of a policy, and how a policy declares that the replay may run it compiled.
 
-A policy is a function of a view: ``decide(view)`` returns the actions of one pass.  It has no clock and no
-state of its own; the record that it makes with ``new_memory`` comes back to it as ``view.memory``.
+A policy is a function of a view: ``decide(view)`` returns the actions of one pass.  It has no clock
+and no state of its own; the record that it makes with ``new_memory`` comes back to it as
+``view.memory``.
 """
 
 from __future__ import annotations
@@ -30,15 +31,17 @@ class Policy(Protocol):
 
     Optional attributes, true or false:
 
-    - ``is_malleable``: every job is malleable, from one processor to those that it asks for; the engine sets these bounds at
-      the arrival of a job that has none.
+    - ``is_malleable``: every job is malleable, from one processor to those that it asks for; the
+      engine sets these bounds at the arrival of a job that has none.
     - ``follows_classes``: the policy follows the classes of the machine file.
-    - ``may_refuse``: the policy may refuse jobs that it could run (``Reject``), in the first pass that shows it a job, usually
-      in ``view.arrived``: that pass answers a live submission.  Jobs that arrive together are judged in order of sequence.
-    - ``takes_deadlines``: the policy keeps the deadlines of accepted jobs: it promises the latest start that keeps them.
+    - ``may_refuse``: the policy may refuse jobs that it could run (``Reject``), in the first pass
+      that shows it a job, usually in ``view.arrived``: that pass answers a live submission.  Jobs
+      that arrive together are judged in order of sequence.
+    - ``takes_deadlines``: the policy keeps the deadlines of accepted jobs: it promises the latest
+      start that keeps them.
     - ``breaks_promises``: the policy may delay a start that it promised; the engine records it.
-    - ``knows_resources``: if False, the policy counts only processors and memory, and is refused on a machine that counts
-      other resources too.
+    - ``knows_resources``: if False, the policy counts only processors and memory, and is refused on
+      a machine that counts other resources too.
     """
 
     def decide(self, view: View) -> Iterable[Action]:
@@ -58,7 +61,8 @@ class Explaining(Protocol):
     """A policy that explains why a job waits."""
 
     def explain(self, view: View, row: int) -> Reason:
-        """Return why a waiting job did not start in the pass just over (``view``: the state after it)."""
+        """Return why a waiting job did not start in the pass just over (``view``: the state after
+        it)."""
 
 
 @runtime_checkable
@@ -66,7 +70,8 @@ class Predicting(Protocol):
     """A policy that predicts run times."""
 
     def first_predictions(self, view: View) -> Int64Array:
-        """Return by row the run time predicted at submission, microseconds; -1 for jobs without a prediction."""
+        """Return by row the run time predicted at submission, microseconds; -1 for jobs without a
+        prediction."""
 
 
 @runtime_checkable
@@ -82,16 +87,18 @@ class Quoting(Protocol):
     """A policy that can predict its answer to a job that is not submitted."""
 
     def quote(self, view: View, job: Job) -> Quote:
-        """Return what ``decide`` would answer to a job that arrived now (``view``: the state after the last pass).
+        """Return what ``decide`` would answer to a job that arrived now (``view``: the state after
+        the last pass).
 
-        The job has no row.  Nothing may change, least of all ``view.memory``; an audited engine refuses a policy that
-        changes it.
+        The job has no row.  Nothing may change, least of all ``view.memory``; an audited engine
+        refuses a policy that changes it.
         """
 
 
 @runtime_checkable
 class Phased(Protocol):
-    """A policy that divides time among groups of jobs.  It explains suspended jobs, not only waiting ones."""
+    """A policy that divides time among groups of jobs.  It explains suspended jobs, not only
+    waiting ones."""
 
     def phase(self, view: View) -> Phase:
         """Return the current phase (``view``: the state after the last pass)."""
@@ -102,7 +109,8 @@ class Queueing(Protocol):
     """A policy that keeps a queue for each host."""
 
     def host_queues(self, view: View) -> list[list[int]]:
-        """Return by host the waiting rows, in the order in which they would start (``view``: the state after a pass)."""
+        """Return by host the waiting rows, in the order in which they would start (``view``: the
+        state after a pass)."""
 
 
 @runtime_checkable
@@ -110,11 +118,13 @@ class Charging(Protocol):
     """A policy that charges for accepted jobs."""
 
     def price(self, view: View, row: int) -> int | None:
-        """Return the price of a job that waits or runs in millionths of a processor-hour, fixed when it was accepted."""
+        """Return the price of a job that waits or runs in millionths of a processor-hour, fixed
+        when it was accepted."""
 
 
 class PlanRules(msgspec.Struct, frozen=True):
-    """The rules of a kept plan: how it is compressed when a job ends early (``none``, ``arrival``, ``start``, ``scratch``)."""
+    """The rules of a kept plan: how it is compressed when a job ends early (``none``, ``arrival``,
+    ``start``, ``scratch``)."""
 
     compression: str
 
@@ -122,10 +132,11 @@ class PlanRules(msgspec.Struct, frozen=True):
 class ListRules(msgspec.Struct, frozen=True):
     """The rules of a list scheduler.
 
-    ``order``: ``fcfs``, ``sjf``, ``lxf``, ``sjf-behind`` (by submission up to the first job that cannot start, then
-    ``sjf``), or ``priority`` by ``weights`` (in the order of the kernels).  ``depth``: number of reservations.
-    ``is_stopping``: the pass ends at the first job that does not fit.  ``is_by_shadow``: the one reservation is an instant
-    only.  ``is_sticky``: reservations stay.
+    ``order``: ``fcfs``, ``sjf``, ``lxf``, ``sjf-behind`` (by submission up to the first job that
+    cannot start, then ``sjf``), or ``priority`` by ``weights`` (in the order of the kernels).
+     ``depth``: number of reservations. ``is_stopping``: the pass ends at the first job that does
+    not fit.  ``is_by_shadow``: the one reservation is an instant only.  ``is_sticky``: reservations
+    stay.
     """
 
     order: str
@@ -139,10 +150,12 @@ class ListRules(msgspec.Struct, frozen=True):
 class Compiled(msgspec.Struct, frozen=True):
     """A policy in the form in which the replay runs it compiled.
 
-    ``decide(instant, jobs, state, done, memory)``: a kernel (:mod:`qbatch.planning.kernels.tables`); ``needs``: what it returns
-    and reads.  ``new_memory(work, machine)``: its memory for a workload, a named tuple of arrays and numbers.
-    ``takes(memory)``: by row, whether it accepts a job at all; None: every job.  ``refusal(work, row, memory)``: the code and
-    the text with which it refuses a job.  ``is_planned``: it promises starts, and all jobs are in one pool.
+    ``decide(instant, jobs, state, done, memory)``: a kernel
+    (:mod:`qbatch.planning.kernels.tables`); ``needs``: what it returns and reads.
+     ``new_memory(work, machine)``: its memory for a workload, a named tuple of arrays and numbers.
+    ``takes(memory)``: by row, whether it accepts a job at all; None: every job.  ``refusal(work,
+    row, memory)``: the code and the text with which it refuses a job.  ``is_planned``: it promises
+    starts, and all jobs are in one pool.
     """
 
     decide: Callable[..., int]
@@ -162,14 +175,16 @@ class Compilable(Protocol):
 
 
 def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
-    """Return the kernel that decides as the policy does on this machine, or None if there is none: then the engine runs it."""
+    """Return the kernel that decides as the policy does on this machine, or None if there is none:
+    then the engine runs it."""
     # The resource models import the compiler: load them only to run a policy.
     from qbatch.planning.resources import resource_model_of
 
     if not isinstance(policy, Compilable):
         return None
-    # A derived class may decide differently from its base, so it counts only if it defines ``compiled_on`` itself, or inherits
-    # ``decide`` from the base of policies that are one kernel (:mod:`.compiled_policy`).
+    # A derived class may decide differently from its base, so it counts only if it defines
+    # ``compiled_on`` itself, or inherits ``decide`` from the base of policies that are one kernel
+    # (:mod:`.compiled_policy`).
     kind: Any = type(policy)
     base: Any = next(each for each in kind.__mro__ if "compiled_on" in vars(each))
     is_a_kernel = base.__module__.startswith("qbatch.planning.") and kind.decide is base.decide
@@ -179,7 +194,10 @@ def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
     if machine.resources and not knows_resources(policy):
         return None  # the engine gives the reason
     compiled = policy.compiled_on(machine)
-    if compiled is None or resource_model_of(machine).replayed_as(machine, is_planned=compiled.is_planned) is None:
+    if (
+        compiled is None
+        or resource_model_of(machine).replayed_as(machine, is_planned=compiled.is_planned) is None
+    ):
         return None
     return compiled
 
@@ -192,13 +210,17 @@ def check_resources(policy: Policy, machine: Machine) -> None:
     """
     if machine.resources and not knows_resources(policy):
         raise UsageError(
-            f"policy {name_of(policy)} counts only processors and memory, and the hosts of this machine also have "
+            f"policy {name_of(policy)} counts only processors and memory, and the hosts of this "
+            "machine also have "
             f"{', '.join(machine.resources)}; choose another policy, or leave out their resources"
         )
 
 
-def check_single_hosts(machine: Machine, name: str, what: str, *, takes_chunks: bool = True) -> None:
-    """Refuse a machine on which a job may be on several hosts, for a policy that keeps it inside one.
+def check_single_hosts(
+    machine: Machine, name: str, what: str, *, takes_chunks: bool = True
+) -> None:
+    """Refuse a machine on which a job may be on several hosts, for a policy that keeps it inside
+    one.
 
     Args:
         name: of the policy.
@@ -221,12 +243,16 @@ def knows_resources(policy: Policy) -> bool:
 
 
 def note_of_classes(policies: Iterable[Policy], machine: Machine) -> str | None:
-    """Return a note for a user if the machine has classes that none of the policies follows, else None."""
+    """Return a note for a user if the machine has classes that none of the policies follows, else
+    None."""
     heedless = [name_of(each) for each in policies if not getattr(each, "follows_classes", False)]
     if not machine.classes or not heedless:
         return None
     named = f"{', '.join(heedless)} {'does' if len(heedless) == 1 else 'do'} not"
-    return f"of the policies only lsf follows the classes of the machine file, also inside immediate and soon; {named}"
+    return (
+        "of the policies only lsf follows the classes of the machine file, also inside "
+        f"immediate and soon; {named}"
+    )
 
 
 def name_of(policy: Policy) -> str:

@@ -1,7 +1,8 @@
 """The view of an inner policy in which predicted run times replace the estimates of users.
 
-Only the inner policy sees them: the engine, which kills and audits, keeps the estimates.  Every form in which a view
-gives the end of a running job has the prediction (runs by row, sorted ends, parts on hosts, the job itself).
+Only the inner policy sees them: the engine, which kills and audits, keeps the estimates.  Every
+form in which a view gives the end of a running job has the prediction (runs by row, sorted ends,
+parts on hosts, the job itself).
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _leave = entry_to(kernels.leave)
 
 
 class PredictedEnds:
-    """The predicted ends of the running jobs by row, and in order with their processors, in the form of a view."""
+    """The predicted ends of the running jobs by row, and in order with their processors, in the
+    form of a view."""
 
     def __init__(self) -> None:
         self.by_row: dict[int, int] = {}
@@ -46,7 +48,13 @@ class PredictedEnds:
     def leave(self, row: int) -> None:
         """Forget a job that has ended, if it is known."""
         if row in self.by_row:
-            _leave(self._ends, self._amounts, len(self.by_row), self.by_row.pop(row), self._procs.pop(row))
+            _leave(
+                self._ends,
+                self._amounts,
+                len(self.by_row),
+                self.by_row.pop(row),
+                self._procs.pop(row),
+            )
 
     @property
     def ends(self) -> Int64Array:
@@ -85,7 +93,9 @@ class PredictedWindow(SeenWindow):
     @property
     def running(self) -> Mapping[int, Run]:
         ends = self._predicted_ends.by_row
-        return {row: replace(run, expected_end=ends[row]) for row, run in self._seen.running.items()}
+        return {
+            row: replace(run, expected_end=ends[row]) for row, run in self._seen.running.items()
+        }
 
     @property
     def _is_counted(self) -> bool:

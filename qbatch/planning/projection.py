@@ -1,9 +1,11 @@
-"""The view of an inner policy, changed by its wrapper, and the inner policy's actions as the wrapper's own.
+"""The view of an inner policy, changed by its wrapper, and the inner policy's actions as the
+wrapper's own.
 
-A wrapper (trial runs, time slices) takes processors that the inner policy must not count on, and its jobs run, wait and pause
-in ways that the inner policy does not know.  A :class:`Projection` collects these changes, and :meth:`Projection.view` applies
-them to every form in which a view shows them (runs by row, sorted ends, parts on hosts, free processors).  The actions of the
-inner policy come back through :class:`Inner`, with allocations by the free resources of that view.
+A wrapper (trial runs, time slices) takes processors that the inner policy must not count on, and
+its jobs run, wait and pause in ways that the inner policy does not know.  A :class:`Projection`
+collects these changes, and :meth:`Projection.view` applies them to every form in which a view shows
+them (runs by row, sorted ends, parts on hosts, free processors).  The actions of the inner policy
+come back through :class:`Inner`, with allocations by the free resources of that view.
 """
 
 from __future__ import annotations
@@ -42,8 +44,9 @@ _SECOND = 1_000_000
 class Projection:
     """A view under construction.
 
-    ``free`` and ``free_memory``: by host, for the wrapper to change; a closed host shows nothing free in any case.
-    ``suspended``: the suspended jobs still shown, by row.  ``in_one_go``: rows that are shown as if they had never paused.
+    ``free`` and ``free_memory``: by host, for the wrapper to change; a closed host shows nothing
+    free in any case. ``suspended``: the suspended jobs still shown, by row.  ``in_one_go``: rows
+    that are shown as if they had never paused.
     """
 
     def __init__(self, view: View, in_one_go: Set[int] = frozenset()) -> None:
@@ -81,12 +84,14 @@ class Projection:
         self._shown[run.row] = run
 
     def show_until(self, row: int, end: int, procs: int) -> None:
-        """Show a job of one host, running or suspended, as running on ``procs`` processors until ``end`` by its estimate, as if
-        it had never paused, unless it began at this instant."""
+        """Show a job of one host, running or suspended, as running on ``procs`` processors until
+        ``end`` by its estimate, as if it had never paused, unless it began at this instant."""
         run = self.suspended.pop(row, None)
         is_new = run is None and self._seen.running[row].since == self._seen.now
         run = self._seen.running[row] if run is None else run
-        run = msgspec.structs.replace(run, allocation=(msgspec.structs.replace(run.allocation[0], procs=procs),))
+        run = msgspec.structs.replace(
+            run, allocation=(msgspec.structs.replace(run.allocation[0], procs=procs),)
+        )
         self.show_running(run if is_new else as_if_in_one_go(self._seen, run, end))
 
     def view(self, **facts: Any) -> View:
@@ -96,20 +101,28 @@ class Projection:
         """
         closed = self._seen.closed
         free = tuple(0 if host in closed else procs for host, procs in enumerate(self.free))
-        free_memory = tuple(0 if host in closed else size for host, size in enumerate(self.free_memory))
+        free_memory = tuple(
+            0 if host in closed else size for host, size in enumerate(self.free_memory)
+        )
         suspended = MappingProxyType(self.suspended)
         runs = (dict(self._hidden), dict(self._shown), self._in_one_go)
-        window = _ProjectedWindow(self._seen, runs, free=free, free_memory=free_memory, suspended=suspended)
+        window = _ProjectedWindow(
+            self._seen, runs, free=free, free_memory=free_memory, suspended=suspended
+        )
         return self._seen.seen_through(window, queue=self._queue, **facts)
 
 
 class _ProjectedWindow(SeenWindow):
-    """The state as changed; parts of it are made when a policy first looks at them (:class:`qbatch.planning.view.Window`).
+    """The state as changed; parts of it are made when a policy first looks at them
+    (:class:`qbatch.planning.view.Window`).
 
-    ``runs``: the hidden ones, the shown ones (additions and replacements), and the rows that never paused.
+    ``runs``: the hidden ones, the shown ones (additions and replacements), and the rows that never
+    paused.
     """
 
-    def __init__(self, seen: View, runs: tuple[dict[int, Run], dict[int, Run], Set[int]], **shown: Any) -> None:
+    def __init__(
+        self, seen: View, runs: tuple[dict[int, Run], dict[int, Run], Set[int]], **shown: Any
+    ) -> None:
         super().__init__(seen, **shown)
         self._hidden, self._shown, self._in_one_go = runs
 
@@ -137,14 +150,19 @@ class _ProjectedWindow(SeenWindow):
     @property
     def pieces(self) -> Int64Array:
         """The parts of running jobs: the original ones without the hidden, and the shown ones."""
-        found = np.concatenate([self._seen.pieces, parts_of_runs(self._shown.values(), self._seen.machine)], axis=1)
+        found = np.concatenate(
+            [self._seen.pieces, parts_of_runs(self._shown.values(), self._seen.machine)], axis=1
+        )
         for part in (part for run in self._hidden.values() for part in _parts_of(run)):
-            found = np.delete(found, (found == np.array(part, np.int64)[:, None]).all(axis=0).argmax(), axis=1)
+            found = np.delete(
+                found, (found == np.array(part, np.int64)[:, None]).all(axis=0).argmax(), axis=1
+            )
         return found
 
 
 def ends_and_amounts(runs: Iterable[Run], closed: Set[int]) -> tuple[Int64Array, Int64Array]:
-    """Return the expected ends of runs, ascending, and their processors, without those on closed hosts."""
+    """Return the expected ends of runs, ascending, and their processors, without those on closed
+    hosts."""
     found = sorted((run.expected_end, procs_of(outside(run.allocation, closed))) for run in runs)
     ends, amounts = np.array([each for each in found if each[1]], np.int64).reshape(-1, 2).T
     return read_only(np.ascontiguousarray(ends)), read_only(np.ascontiguousarray(amounts))
@@ -165,7 +183,8 @@ def _parts_of(run: Run) -> Iterator[tuple[int, ...]]:
 class Inner:
     """The actions of an inner policy in one pass, turned into those of the wrapper.
 
-    ``free_now``: the free resources of its view, less what its starts have taken.  ``gone``: rows that no longer wait.
+    ``free_now``: the free resources of its view, less what its starts have taken.  ``gone``: rows
+    that no longer wait.
     """
 
     def __init__(self, view: View, name: str) -> None:
@@ -182,7 +201,8 @@ class Inner:
         """Note an action; return it with its allocation filled in.
 
         Raises:
-            DecisionError: the inner policy suspends or resizes a job, which only the wrapper may do.
+            DecisionError: the inner policy suspends or resizes a job, which only the wrapper may
+                do.
         """
         match action:
             case Start(is_trial=False):
@@ -190,18 +210,23 @@ class Inner:
                 if action.allocation:
                     self.free_now.give(action.allocation)
                     return action
-                return msgspec.structs.replace(action, allocation=self.free_now.place(self._view.jobs[action.row]))
+                return msgspec.structs.replace(
+                    action, allocation=self.free_now.place(self._view.jobs[action.row])
+                )
             case Reject():
                 self.gone.add(action.row)
             case Promise() | Break() | WakeAt():
                 pass
             case _:
-                raise DecisionError(f"the inner policy {self._name} asks for {action}: only starts can be wrapped")
+                raise DecisionError(
+                    f"the inner policy {self._name} asks for {action}: only starts can be wrapped"
+                )
         return action
 
 
 def as_if_in_one_go(view: View, run: Run, end: int) -> Run:
-    """Return a run that ends at ``end`` by its estimate as if it had never paused: plans take its whole length from it."""
+    """Return a run that ends at ``end`` by its estimate as if it had never paused: plans take its
+    whole length from it."""
     since = min(end - max(view.jobs[run.row].estimate, _SECOND), view.now - 1)
     return Run(run.row, run.allocation, since, end, run.done, run.holds_memory)
 
@@ -212,7 +237,8 @@ def in_one_go(view: View, runs: Mapping[int, Run], rows: Set[int]) -> Mapping[in
 
 
 class _InOneGo(Mapping[int, Run]):
-    """Running jobs, some as if they had never paused; made on request, as few inner policies need them."""
+    """Running jobs, some as if they had never paused; made on request, as few inner policies need
+    them."""
 
     def __init__(self, view: View, runs: Mapping[int, Run], rows: Set[int]) -> None:
         self._runs = runs

@@ -1,6 +1,8 @@
-"""The requests of the waiting jobs of a chunked machine, as flat arrays: one entry per *shape*, one shape per row.
+"""The requests of the waiting jobs of a chunked machine, as flat arrays: one entry per *shape*, one
+shape per row.
 
-Jobs of a campaign make the same request many times: a pass looks at each shape once, however long the queue is.
+Jobs of a campaign make the same request many times: a pass looks at each shape once, however long
+the queue is.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ _INVALID = (0,) * (len(SHAPE_HEAD.names or ()) - 1) + (1,)
 
 
 class Shapes(NamedTuple):
-    """The arrays, read-only: ``of[row]`` is an index into ``heads`` (for this pass only: they are renumbered sometimes);
-    ``heads`` and ``types`` are those of :mod:`qbatch.planning.kernels.chunks`.  ``has_tight``: hosts matter to at least one
-    shape."""
+    """The arrays, read-only: ``of[row]`` is an index into ``heads`` (for this pass only: they are
+    renumbered sometimes); ``heads`` and ``types`` are those of
+    :mod:`qbatch.planning.kernels.chunks`.  ``has_tight``: hosts matter to at least one shape."""
 
     of: Int64Array
     heads: RecordArray
@@ -110,7 +112,8 @@ class ShapeBook:
         return rows[first[places]]
 
     def restore(self, rows: Int64Array, alike: Int64Array, job_of: Callable[[int], Job]) -> None:
-        """Keep only the shapes of these rows, for which :meth:`alike` of another book returned ``alike``."""
+        """Keep only the shapes of these rows, for which :meth:`alike` of another book returned
+        ``alike``."""
         firsts = alike[alike == rows]
         self.renew(map(job_of, firsts.tolist()))
         self._rows = int(rows[-1]) + 1 if len(rows) else 0
@@ -120,31 +123,51 @@ class ShapeBook:
 
 
 def is_loose(machine: Machine, job: Job, request: Request) -> bool:
-    """Return whether hosts do not matter to a job: it fits wherever enough processors are free in total.
+    """Return whether hosts do not matter to a job: it fits wherever enough processors are free in
+    total.
 
-    Its chunks are of one processor, need no counted memory and name no host; they may share hosts with others and with
-    each other, or every host has one processor, so that they cannot.
+    Its chunks are of one processor, need no counted memory and name no host; they may share hosts
+    with others and with each other, or every host has one processor, so that they cannot.
     """
     if job.placing != FREE or job.is_exclusive:
         are_single = not machine.counts_memory and all(host.cpus == 1 for host in machine.hosts)
         if job.placing == PACK or not are_single:
             return False
-    return all(procs == 1 and host < 0 and not (memory and machine.counts_memory) for _, procs, memory, host in request)
+    return all(
+        procs == 1 and host < 0 and not (memory and machine.counts_memory)
+        for _, procs, memory, host in request
+    )
 
 
 def _head(job: Job, request: Request, count: int, first: int, is_tight: bool) -> tuple[int, ...]:
     """Return a record of ``SHAPE_HEAD`` for ``count`` types from ``first`` on.
 
-    It is ``_INVALID`` if the request contradicts itself or its job, or chunks that must share one host name two
-    (``count`` 0).
+    It is ``_INVALID`` if the request contradicts itself or its job, or chunks that must share one
+    host name two (``count`` 0).
     """
-    total, memory = sum(n * procs for n, procs, *_ in request), sum(n * size for n, _, size, _ in request)
+    total, memory = (
+        sum(n * procs for n, procs, *_ in request),
+        sum(n * size for n, _, size, _ in request),
+    )
     is_whole = not job.chunks or (total, memory) == (job.procs, job.memory)
-    is_sane = all(n > 0 and procs > 0 <= size for n, procs, size, _ in request) and max(total, memory) < 2**62
+    is_sane = (
+        all(n > 0 and procs > 0 <= size for n, procs, size, _ in request)
+        and max(total, memory) < 2**62
+    )
     if not (count and job.placing in PLACINGS and is_whole and is_sane):
         return _INVALID
     largest = total if job.placing == PACK else max(procs for _, procs, _, _ in request)
-    return first, count, total, largest, PLACINGS.index(job.placing), int(job.is_exclusive), memory, 1, int(is_tight)
+    return (
+        first,
+        count,
+        total,
+        largest,
+        PLACINGS.index(job.placing),
+        int(job.is_exclusive),
+        memory,
+        1,
+        int(is_tight),
+    )
 
 
 def _with(array: RecordArray, used: int, more: RecordArray) -> RecordArray:

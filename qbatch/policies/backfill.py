@@ -1,12 +1,14 @@
-"""List schedulers: an order of the queue, and a number of reservations for jobs that a pass cannot start.
+"""List schedulers: an order of the queue, and a number of reservations for jobs that a pass cannot
+start.
 
-Source: Feitelson and Weil 1998, "Utilization and Predictability in Scheduling the IBM SP2 with Backfilling",
-sections 1 and 2.2; Lifka 1995 for EASY.  Backfilling is one number, the reservation depth: 0 is first fit, 1 is
-EASY, more is a hybrid, all is conservative backfilling from scratch.
+Source: Feitelson and Weil 1998, "Utilization and Predictability in Scheduling the IBM SP2 with
+Backfilling", sections 1 and 2.2; Lifka 1995 for EASY.  Backfilling is one number, the reservation
+depth: 0 is first fit, 1 is EASY, more is a hybrid, all is conservative backfilling from scratch.
 
-The rules are kernels (:mod:`qbatch.planning.kernels.lists`), which the replay runs compiled and the engine calls with the tables
-of a view.  If jobs are chunks over hosts, the resource model makes the pass itself: each pass finds its reservations again, and a
-reservation that stays keeps only its holder's place at the front.
+The rules are kernels (:mod:`qbatch.planning.kernels.lists`), which the replay runs compiled and the
+engine calls with the tables of a view.  If jobs are chunks over hosts, the resource model makes the
+pass itself: each pass finds its reservations again, and a reservation that stays keeps only its
+holder's place at the front.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ _note_pass = entry_to(lists.note_pass)
 
 
 class ListMemory(LiveTables):
-    """The tables of a list scheduler and, if bypasses have a weight, the rows that waited in the last pass and how often other
-    jobs had bypassed each before it."""
+    """The tables of a list scheduler and, if bypasses have a weight, the rows that waited in the
+    last pass and how often other jobs had bypassed each before it."""
 
     tables: lists.HostList
     seen: tuple[Int64Array, Any] | None = None
@@ -51,7 +53,8 @@ class ListMemory(LiveTables):
 
 
 class Backfill:
-    """A list scheduler: it scans the queue in an order, and keeps reservations ahead of the jobs that it starts."""
+    """A list scheduler: it scans the queue in an order, and keeps reservations ahead of the jobs
+    that it starts."""
 
     def __init__(self, name: str, rules: ListRules) -> None:
         self.name = name
@@ -67,11 +70,16 @@ class Backfill:
         self._remembers = rules.is_sticky or rules.weights[BYPASS] != 0
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
-        """Return the kernel that makes the same decisions on a machine; None: the engine replays it there."""
+        """Return the kernel that makes the same decisions on a machine; None: the engine replays it
+        there."""
         if self._order == SJF_BEHIND and not machine.is_one_pool:
             return None
         if resource_model_of(machine) is not PoolModel or not self._counts:
-            return Compiled(lists.decide_on_hosts, Needs(reads=PARTS, has_hosts=True), lambda work, _: self._host_list(len(work)))
+            return Compiled(
+                lists.decide_on_hosts,
+                Needs(reads=PARTS, has_hosts=True),
+                lambda work, _: self._host_list(len(work)),
+            )
 
         def new_memory(work: Workload, machine: Machine) -> passes.PoolList:
             space = self._space(min(len(work), machine.procs) + 1, len(work))
@@ -81,21 +89,31 @@ class Backfill:
         return Compiled(lists.pool_scheduler(self._pool_pass), needs, new_memory)
 
     def _space(self, running: int, rows: int) -> int:
-        """Return the space of the profile of a pass over a pool, by the jobs that run or start, and those that wait."""
-        return 8 * running + 4 * min(self.rules.depth, rows) + 16 if self._one_pass is passes.hybrid_pass else 0
+        """Return the space of the profile of a pass over a pool, by the jobs that run or start, and
+        those that wait."""
+        return (
+            8 * running + 4 * min(self.rules.depth, rows) + 16
+            if self._one_pass is passes.hybrid_pass
+            else 0
+        )
 
     def _host_list(self, rows: int) -> lists.HostList:
         """Return the tables for ``rows`` jobs."""
         rules = self.rules
         return lists.HostList(
-            self._order, rules.depth, self._weights, rules.is_stopping, rules.is_sticky,
+            self._order,
+            rules.depth,
+            self._weights,
+            rules.is_stopping,
+            rules.is_sticky,
             bypasses=np.zeros(rows if rules.weights[BYPASS] else 0),
             held=np.zeros((3, min(rules.depth, rows)), np.int64),
             holders=np.zeros(2, np.int64),
-        )  # fmt: skip
+        )
 
     def new_memory(self, machine: Machine) -> ListMemory | None:
-        """Return the record for a machine before its first event; None if a pass needs nothing from earlier ones."""
+        """Return the record for a machine before its first event; None if a pass needs nothing from
+        earlier ones."""
         return ListMemory(64, self._host_list(64)) if self._remembers else None
 
     def decide(self, view: View) -> list[Start]:
@@ -111,8 +129,10 @@ class Backfill:
             memory = view.memory
             if not isinstance(memory, ListMemory):
                 raise DecisionError(
-                    f"policy {self.name} remembers bypasses or reservations, and its view holds no record of them: a wrapper "
-                    "keeps what its new_memory returns and shows it as view.memory (docs/how-to/wrap-a-policy.md)"
+                    f"policy {self.name} remembers bypasses or reservations, and its view holds no "
+                    "record of them: a wrapper "
+                    "keeps what its new_memory returns and shows it as view.memory "
+                    "(docs/how-to/wrap-a-policy.md)"
                 )
             tables = memory.for_rows(len(view.columns.submit), self._host_list)
             _forget_holders(queue, np.array(view.requeued, np.int64), tables)
@@ -133,37 +153,78 @@ class Backfill:
             rows = queue.tolist()
             return rows if next(jobs(rows)).procs <= free else []
         # If only arrivals happened since, what was passed over before cannot start now.
-        if view.only_arrivals and self._order == FCFS and self._one_pass is not passes.hybrid_pass and not view.is_late:
+        if (
+            view.only_arrivals
+            and self._order == FCFS
+            and self._one_pass is not passes.hybrid_pass
+            and not view.is_late
+        ):
             scan_from = max(end - len(view.arrived), 0)
-            if scan_from and (self.rules.is_stopping or all(job.procs > free for job in jobs(view.arrived))):
+            if scan_from and (
+                self.rules.is_stopping or all(job.procs > free for job in jobs(view.arrived))
+            ):
                 return []
         columns, started = view.window.long_columns, np.empty(min(end, free), np.int64)
         ends, amounts, running = view.expected_ends()
         count = self._pass_apart(
-            self._order, self.rules.depth, self._space(running + len(started), end), view.now, free, scan_from,
-            columns.submit, columns.procs, columns.estimate, queue, ends, amounts, running, started,
-        )  # fmt: skip
+            self._order,
+            self.rules.depth,
+            self._space(running + len(started), end),
+            view.now,
+            free,
+            scan_from,
+            columns.submit,
+            columns.procs,
+            columns.estimate,
+            queue,
+            ends,
+            amounts,
+            running,
+            started,
+        )
         return started[:count].tolist() if count else []
 
     def _pass_by(self, view: View, tables: lists.HostList, *, reserves: bool) -> list[Start]:
-        """Make one pass by these tables, and leave its reservations in them; ``reserves``: even if nothing can start."""
+        """Make one pass by these tables, and leave its reservations in them; ``reserves``: even if
+        nothing can start."""
         resources, queue, columns = view.resources, view.queue, view.window.long_columns
         whole = resources.whole()
         if isinstance(whole, PoolModel) and self._order != SJF_BEHIND:
             started, (ends, amounts, running) = np.empty(len(queue), np.int64), view.expected_ends()
             count = _list_pass_of_pool(
-                view.now, view.free_procs, view.open_procs, columns.submit, columns.procs, columns.estimate, columns.asked, queue,
-                ends, amounts, running, started, reserves, *tables,
-            )  # fmt: skip
+                view.now,
+                view.free_procs,
+                view.open_procs,
+                columns.submit,
+                columns.procs,
+                columns.estimate,
+                columns.asked,
+                queue,
+                ends,
+                amounts,
+                running,
+                started,
+                reserves,
+                *tables,
+            )
             return resources.starts(started[:count].tolist(), []) if count else []
         if not (reserves or resources.fits_any(queue)):
             return []
         if whole is not None and self._order != SJF_BEHIND:
             begun = np.empty((2, len(queue)), np.int64)
             count = _list_pass(
-                view.now, view.free_procs, columns.submit, columns.procs, columns.estimate, columns.asked, queue,
-                whole.hosts(), whole.parts(), begun, *tables,
-            )  # fmt: skip
+                view.now,
+                view.free_procs,
+                columns.submit,
+                columns.procs,
+                columns.estimate,
+                columns.asked,
+                queue,
+                whole.hosts(),
+                whole.parts(),
+                begun,
+                *tables,
+            )
             return resources.starts(*begun[:, :count].tolist()) if count else []
         order = self._looked_through(view, tables)
         starts, reserved = self.pass_in(view, order)
@@ -173,12 +234,16 @@ class Backfill:
         return starts
 
     def pass_in(self, view: View, order: Int64Array) -> tuple[list[Start], list[Reserved]]:
-        """Make one pass over the waiting rows in an order; return the starts and the reservations."""
+        """Make one pass over the waiting rows in an order; return the starts and the
+        reservations."""
         rules = self.rules
-        return view.resources.list_pass(order, rules.depth, is_stopping=rules.is_stopping, is_by_shadow=rules.is_by_shadow)
+        return view.resources.list_pass(
+            order, rules.depth, is_stopping=rules.is_stopping, is_by_shadow=rules.is_by_shadow
+        )
 
     def in_order(self, view: View) -> Int64Array:
-        """Return the waiting rows in the order of the scan, of a coming pass or the one just over."""
+        """Return the waiting rows in the order of the scan, of a coming pass or the one just
+        over."""
         return self._looked_through(view, self._tables_afterwards(view))
 
     def _looked_through(self, view: View, tables: lists.HostList) -> Int64Array:
@@ -193,7 +258,9 @@ class Backfill:
         if not self._remembers:
             return self._host_list(len(view.queue))
         memory: ListMemory = view.memory
-        tables: lists.HostList = with_old(self._host_list(max(len(view.columns.submit), memory.rows)), memory.tables)
+        tables: lists.HostList = with_old(
+            self._host_list(max(len(view.columns.submit), memory.rows)), memory.tables
+        )
         if memory.seen is not None:
             rows, bypasses = memory.seen
             tables.bypasses[rows] = bypasses
@@ -208,7 +275,8 @@ class Backfill:
         return starts, reserved_in(tables.held, int(tables.holders[lists.KEPT]))
 
     def reserved_after(self, view: View) -> list[Reserved]:
-        """Return the reservations of the pass just over; the next pass makes those that do not stay again."""
+        """Return the reservations of the pass just over; the next pass makes those that do not stay
+        again."""
         return self._as_afterwards(view)[1]
 
     def explain(self, view: View, row: int) -> Reason:
@@ -219,11 +287,22 @@ class Backfill:
         ahead = waiting[: waiting.index(row)]
         if resources.spans and job.procs > view.free_procs:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
-            return Reason("processors", self.name, text, {"procs": job.procs, "free": view.free_procs})
+            return Reason(
+                "processors", self.name, text, {"procs": job.procs, "free": view.free_procs}
+            )
         if any(start.row == row for start in self._as_afterwards(view)[0]):
             return Reason(COULD_START, self.name, "could start now", {})
         if rules.is_stopping and ahead:
             head = view.jobs[ahead[0]]
-            text = f"job {head.number} is ahead and needs {head.procs} processors, {view.free_procs} are free"
-            return Reason("order", self.name, text, {"procs": head.procs, "free": view.free_procs}, (ahead[0],))
+            text = (
+                f"job {head.number} is ahead and needs {head.procs} processors, "
+                f"{view.free_procs} are free"
+            )
+            return Reason(
+                "order",
+                self.name,
+                text,
+                {"procs": head.procs, "free": view.free_procs},
+                (ahead[0],),
+            )
         return resources.hold_up(self.name, job, order, ahead, rules.depth, rules.is_by_shadow)

@@ -1,15 +1,19 @@
-"""Conservative backfilling: a reservation for every job on arrival, kept, and compressed when a job ends early.
+"""Conservative backfilling: a reservation for every job on arrival, kept, and compressed when a job
+ends early.
 
-Source: Feitelson and Weil 1998, sections 2.1 and 2.2 (Figures 2 to 4).  ``compress`` is the reaction to a job that
-ends before its estimate:
+Source: Feitelson and Weil 1998, sections 2.1 and 2.2 (Figures 2 to 4).  ``compress`` is the
+reaction to a job that ends before its estimate:
 
-* ``arrival`` (default): one sweep in order of arrival; each job is put back at its earliest feasible instant;
+* ``arrival`` (default): one sweep in order of arrival; each job is put back at its earliest
+  feasible instant;
 * ``start``: the same in order of planned start;
 * ``none``: the plan stays; only later arrivals use the holes;
-* ``scratch``: all reservations are dropped and made again in order of arrival, which breaks promises (Fig. 4).
+* ``scratch``: all reservations are dropped and made again in order of arrival, which breaks
+  promises (Fig. 4).
 
-Every job is promised its planned start; the promise only moves earlier.  When hosts close or open, the plan is rebuilt
-in order of the queue.  That may put a start after its promise; the promise stays, and the engine records it as broken.
+Every job is promised its planned start; the promise only moves earlier.  When hosts close or open,
+the plan is rebuilt in order of the queue.  That may put a start after its promise; the promise
+stays, and the engine records it as broken.
 """
 
 from __future__ import annotations
@@ -84,9 +88,18 @@ class Conservative:
         if start <= view.now:
             return Reason(COULD_START, self.name, "could start now")
         if job.procs > view.free_procs:
-            text = f"needs {job.procs} processors, {view.free_procs} are free; planned for {start / 1e6:.15g} s"
-            return Reason(
-                "processors", self.name, text, {"procs": job.procs, "free": view.free_procs, "planned": start}
+            text = (
+                f"needs {job.procs} processors, {view.free_procs} are free; planned for "
+                f"{start / 1e6:.15g} s"
             )
-        text = f"planned for {start / 1e6:.15g} s: starting now would delay a job that was promised a start"
+            return Reason(
+                "processors",
+                self.name,
+                text,
+                {"procs": job.procs, "free": view.free_procs, "planned": start},
+            )
+        text = (
+            f"planned for {start / 1e6:.15g} s: starting now would delay a job that was "
+            "promised a start"
+        )
         return Reason("reservation", self.name, text, {"planned": start, "procs": job.procs}, ahead)

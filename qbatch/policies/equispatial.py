@@ -1,30 +1,39 @@
-"""EQspatial: every job on a host gets an equal share of its processors, resized as jobs come and go.
+"""EQspatial: every job on a host gets an equal share of its processors, resized as jobs come and
+go.
 
-Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, section 2.5; exact
-readings in docs/spec/papers.md 3.5 and 3.7, item 11.  All jobs count as malleable, from 1 to the processors asked for, and
-run as fast as they have processors: the policy sets ``is_malleable``, and the engine applies it to every job.
+Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS
+2001, section 2.5; exact readings in docs/spec/papers.md 3.5 and 3.7, item 11.  All jobs count as
+malleable, from 1 to the processors asked for, and run as fast as they have processors: the policy
+sets ``is_malleable``, and the engine applies it to every job.
 
-Where the paper and the specification are silent (``tests/oracle/equispatial.py`` reads it the same way):
+Where the paper and the specification are silent (``tests/oracle/equispatial.py`` reads it the same
+way):
 
 * Ties between hosts go to the first; a job goes to no host with fewer processors than it asks for.
-* With more jobs than processors on a host the last ones stand still (suspended, or not yet started) and hold their memory.
-* Several jobs that are to get all share what leaves one processor to every other job, as equally as all jobs otherwise do: so
-  no favoured job has less than its share.  With more jobs than processors none has more than the others.
-* The extra processors that make a host count as smaller are those that an owed job has beyond its share at that moment.  The
-  share is among all jobs that are placed there by then.  Trial runs count among the jobs that request processors.
-* The processors of a trial run are not shared, neither among the jobs on its host nor with a job that waits for memory.
-* A trial run goes where the placement rules say, among the hosts with the quantum's memory on which every other job keeps one
-  processor.  It takes idle processors if there are enough.  If not, the others shrink for it, at once, instead of being
-  suspended, and get their processors back at once when it ends, as preempted jobs do (docs/spec/papers.md 3.4); the interval
-  starts again.
-* The compensation is summed up while a job waits; its trial run counts neither for that nor for the 50 hours.
-* A division counts, and the interval starts again, even if it changes no job.  A paid debt and the end of 50
-  hours (one microsecond more) are reasons to divide, within the interval.
+* With more jobs than processors on a host the last ones stand still (suspended, or not yet started)
+  and hold their memory.
+* Several jobs that are to get all share what leaves one processor to every other job, as equally as
+  all jobs otherwise do: so no favoured job has less than its share.  With more jobs than processors
+  none has more than the others.
+* The extra processors that make a host count as smaller are those that an owed job has beyond its
+  share at that moment.  The share is among all jobs that are placed there by then.  Trial runs
+  count among the jobs that request processors.
+* The processors of a trial run are not shared, neither among the jobs on its host nor with a job
+  that waits for memory.
+* A trial run goes where the placement rules say, among the hosts with the quantum's memory on which
+  every other job keeps one processor.  It takes idle processors if there are enough.  If not, the
+  others shrink for it, at once, instead of being suspended, and get their processors back at once
+  when it ends, as preempted jobs do (docs/spec/papers.md 3.4); the interval starts again.
+* The compensation is summed up while a job waits; its trial run counts neither for that nor for the
+  50 hours.
+* A division counts, and the interval starts again, even if it changes no job.  A paid debt and the
+  end of 50 hours (one microsecond more) are reasons to divide, within the interval.
 * On a closed host nothing changes; a job that was placed there and has not started is placed again.
 
-The pass consists of kernels (:mod:`qbatch.planning.kernels.equal_shares`), which the compiled replay calls too.  This module
-translates the view for them, and the rows that they write into actions.  A pass touches only
-the hosts on which something happens, and then updates what their jobs have executed and are owed.
+The pass consists of kernels (:mod:`qbatch.planning.kernels.equal_shares`), which the compiled
+replay calls too.  This module translates the view for them, and the rows that they write into
+actions.  A pass touches only the hosts on which something happens, and then updates what their jobs
+have executed and are owed.
 """
 
 from __future__ import annotations
@@ -54,7 +63,8 @@ _kernels = entries_to(shares)
 
 @dataclass
 class Shares:
-    """The memory of the policy: the waiting and placed jobs, and the hosts (:mod:`qbatch.planning.kernels.equal_shares`)."""
+    """The memory of the policy: the waiting and placed jobs, and the hosts
+    (:mod:`qbatch.planning.kernels.equal_shares`)."""
 
     state: shares.SharesState
 
@@ -76,8 +86,12 @@ class Shares:
         """Add a waiting job; return its slot."""
         state = self.state
         if state.counts["used"].item(0) == len(state.jobs):
-            self.state = state = state._replace(jobs=np.concatenate([state.jobs, np.zeros_like(state.jobs)]))
-        return int(_kernels.come(job.row, job.procs, job.memory, int(is_new and job.is_rerunnable), state))
+            self.state = state = state._replace(
+                jobs=np.concatenate([state.jobs, np.zeros_like(state.jobs)])
+            )
+        return int(
+            _kernels.come(job.row, job.procs, job.memory, int(is_new and job.is_rerunnable), state)
+        )
 
 
 class EquiSpatial:
@@ -95,10 +109,16 @@ class EquiSpatial:
 
     def __init__(self, name: str, interval: int, over50: str, quantum: int, memory: int) -> None:
         self.name = name
-        self._rules = interval * 1_000_000, LONG if over50 == "yes" else FOREVER, quantum * 1_000_000, memory
+        self._rules = (
+            interval * 1_000_000,
+            LONG if over50 == "yes" else FOREVER,
+            quantum * 1_000_000,
+            memory,
+        )
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
-        """Return the kernel that makes the same decisions on a machine; None if jobs may span hosts."""
+        """Return the kernel that makes the same decisions on a machine; None if jobs may span
+        hosts."""
         if machine.spans_hosts or machine.chunked:
             return None
         return Compiled(
@@ -117,7 +137,8 @@ class EquiSpatial:
         return Shares(shares.new_state(machine, self._rules))
 
     def decide(self, view: View) -> Iterable[Action]:
-        """Place waiting jobs, divide the hosts that are due, and return the changes of processors."""
+        """Place waiting jobs, divide the hosts that are due, and return the changes of
+        processors."""
         memory: Shares = view.memory
         self._follow(view, memory)
         at = int(_kernels.share_pass(view.now, memory.state))
@@ -135,9 +156,15 @@ class EquiSpatial:
         if host >= 0:
             name = view.machine.hosts[host].name
             return Reason(
-                "processors", self.name, f"has its place on host {name}, which has no processor for it yet", numbers
+                "processors",
+                self.name,
+                f"has its place on host {name}, which has no processor for it yet",
+                numbers,
             )
-        text = f"no open host of {job.procs} processors or more has {memory_text(job.memory)} of memory free"
+        text = (
+            f"no open host of {job.procs} processors or more has {memory_text(job.memory)} of "
+            "memory free"
+        )
         return Reason("memory", self.name, text, numbers)
 
     def _follow(self, view: View, memory: Shares) -> None:
@@ -156,8 +183,8 @@ class EquiSpatial:
 
 
 def _follow_machine(view: View, memory: Shares) -> None:
-    """Follow hosts that closed and opened: a job that has not begun on a closed one is placed again.  Jobs that run, or were
-    suspended by another policy, are added.
+    """Follow hosts that closed and opened: a job that has not begun on a closed one is placed
+    again.  Jobs that run, or were suspended by another policy, are added.
     """
     hosts, queue = memory.state.hosts, len(view.machine.hosts)
     for host in range(queue):
@@ -172,7 +199,12 @@ def _follow_machine(view: View, memory: Shares) -> None:
             _kernels.depart(view.now, row, memory.state)
     for row, run in sorted(here.items()):
         if row not in there:
-            slot, procs = memory.come(view.jobs[row], is_new=False), run.procs if row in view.running else 0
+            slot, procs = (
+                memory.come(view.jobs[row], is_new=False),
+                run.procs if row in view.running else 0,
+            )
             memory.state.jobs[slot].held = run.allocation[0].memory
-            _kernels.enter(view.now, slot, run.allocation[0].host, procs, shares.NO_TRIAL, memory.state)
+            _kernels.enter(
+                view.now, slot, run.allocation[0].host, procs, shares.NO_TRIAL, memory.state
+            )
             memory.state.jobs[slot].had = procs

@@ -1,11 +1,12 @@
 """Immediate service and "soon": a short trial run for new jobs, around any policy that starts jobs.
 
-Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, sections 2.4, 3 and
-4.3; exact readings in docs/spec/papers.md 3.4 and 3.7, items 8 and 9.
+Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS
+2001, sections 2.4, 3 and 4.3; exact readings in docs/spec/papers.md 3.4 and 3.7, items 8 and 9.
 
-The inner policy sees the preempted jobs as running until they resume, and later, by the time that the trial run can take.  It
-sees the trial run as running on the idle processors that it took, until its quantum or its estimate is over.  When a trial run
-begins or ends, a policy that keeps a plan rebuilds it (as when a host opens): promises that this breaks are recorded.
+The inner policy sees the preempted jobs as running until they resume, and later, by the time that
+the trial run can take.  It sees the trial run as running on the idle processors that it took, until
+its quantum or its estimate is over.  When a trial run begins or ends, a policy that keeps a plan
+rebuilds it (as when a host opens): promises that this breaks are recorded.
 
 Where the paper is silent:
 
@@ -15,8 +16,9 @@ Where the paper is silent:
 * A job of several hosts, or one that takes whole hosts, neither gets a trial run nor is preempted.
 * If a host closes during a trial run, the preempted jobs resume when it opens again.
 
-The rules are kernels (:mod:`qbatch.planning.kernels.quanta`), which the compiled replay calls too.  This module makes their
-tables from the view, shows the inner policy what they write, and handles what happens only in a live system.
+The rules are kernels (:mod:`qbatch.planning.kernels.quanta`), which the compiled replay calls too.
+ This module makes their tables from the view, shows the inner policy what they write, and handles
+what happens only in a live system.
 """
 
 from __future__ import annotations
@@ -49,7 +51,15 @@ from qbatch.planning.kernels.tables import (
     StateTables,
 )
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.policy import Compiled, Explaining, Policy, Remembering, check_single_hosts, compiled_of, name_of
+from qbatch.planning.policy import (
+    Compiled,
+    Explaining,
+    Policy,
+    Remembering,
+    check_single_hosts,
+    compiled_of,
+    name_of,
+)
 from qbatch.planning.projection import Inner, Projection, in_one_go
 from qbatch.planning.resources.model import jobs_of
 from qbatch.planning.view import Run, View
@@ -63,9 +73,10 @@ _NO_SCHEDULE = ScheduleTable._make([np.empty(0, np.int64)] * len(ScheduleTable._
 class QuantaMemory:
     """The memory of the policy.
 
-    In order: the inner policy's record; the trial runs and the suspended jobs, as tuples of ``quanta.QUANTUM`` and
-    ``quanta.SUSPENDED``; by row, how long a job ran on trial.  Then: how many trial runs began in the last pass; the live rows
-    that were on trial or preempted; whether the inner policy must rebuild its plan.
+    In order: the inner policy's record; the trial runs and the suspended jobs, as tuples of
+    ``quanta.QUANTUM`` and ``quanta.SUSPENDED``; by row, how long a job ran on trial.  Then: how
+    many trial runs began in the last pass; the live rows that were on trial or preempted; whether
+    the inner policy must rebuild its plan.
     """
 
     inner: Any
@@ -79,7 +90,10 @@ class QuantaMemory:
     def keep(self, tables: QuantaTables) -> None:
         """Keep the trial runs and the suspended jobs that are in use."""
         asleep, begun = tables.counts.tolist()
-        self.quanta, self.suspended = tables.quanta[:begun].tolist(), tables.suspended[:asleep].tolist()
+        self.quanta, self.suspended = (
+            tables.quanta[:begun].tolist(),
+            tables.suspended[:asleep].tolist(),
+        )
 
 
 class QuantumService:
@@ -89,13 +103,15 @@ class QuantumService:
         inner: decides about everything else.
         quantum: the length of a trial run, seconds.
         memory: the most memory of a trial run, bytes.
-        protect: how long a job runs at least before it may be suspended, seconds; None: no job is suspended, and
-            a job that got no trial run tries again after every pass (``soon``).
+        protect: how long a job runs at least before it may be suspended, seconds; None: no job is
+            suspended, and a job that got no trial run tries again after every pass (``soon``).
     """
 
     knows_resources = False
 
-    def __init__(self, name: str, inner: Policy, quantum: int, memory: int, protect: int | None = None) -> None:
+    def __init__(
+        self, name: str, inner: Policy, quantum: int, memory: int, protect: int | None = None
+    ) -> None:
         self.name = name
         self.inner = inner
         self.protect = protect
@@ -104,23 +120,38 @@ class QuantumService:
         self.may_refuse = bool(getattr(inner, "may_refuse", False))
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
-        """Return the kernel that makes the same decisions on hosts, around a list scheduler; None for others."""
+        """Return the kernel that makes the same decisions on hosts, around a list scheduler; None
+        for others."""
         from qbatch.planning.resources import HostModel, resource_model_of
 
         inner = compiled_of(self.inner, machine)
-        if resource_model_of(machine) is not HostModel or inner is None or inner.decide is not lists.decide_on_hosts:
+        if (
+            resource_model_of(machine) is not HostModel
+            or inner is None
+            or inner.decide is not lists.decide_on_hosts
+        ):
             return None
         new_inner = inner.new_memory
 
         def new_memory(work: Workload, machine: Machine) -> quanta.QuantaAroundList:
-            most, memory = min(len(work), machine.procs) + 1, QuantaMemory(None, had=np.full(len(work), -1, np.int64))
+            most, memory = (
+                min(len(work), machine.procs) + 1,
+                QuantaMemory(None, had=np.full(len(work), -1, np.int64)),
+            )
             tables = self._tables(memory, len(machine.hosts), most, most)
-            return quanta.QuantaAroundList(new_inner(work, machine), tables, np.empty((4, 2 * most), np.int64))
+            return quanta.QuantaAroundList(
+                new_inner(work, machine), tables, np.empty((4, 2 * most), np.int64)
+            )
 
-        return Compiled(quanta.decide_quanta, Needs(gives=INTERRUPTIONS, has_hosts=True), new_memory)
+        return Compiled(
+            quanta.decide_quanta, Needs(gives=INTERRUPTIONS, has_hosts=True), new_memory
+        )
 
-    def _tables(self, memory: QuantaMemory, hosts: int, trials: int, preempted: int) -> QuantaTables:
-        """Return the memory as tables of the kernels, with space for more trial runs and preempted jobs."""
+    def _tables(
+        self, memory: QuantaMemory, hosts: int, trials: int, preempted: int
+    ) -> QuantaTables:
+        """Return the memory as tables of the kernels, with space for more trial runs and preempted
+        jobs."""
         begun, asleep = len(memory.quanta), len(memory.suspended)
         tables = QuantaTables(
             *self._rules,
@@ -143,10 +174,13 @@ class QuantumService:
             UsageError: a job may span the hosts of the machine but does not ask for chunks.
         """
         check_single_hosts(machine, self.name, "a trial run is inside one host")
-        return QuantaMemory(self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None)
+        return QuantaMemory(
+            self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None
+        )
 
     def decide(self, view: View) -> Iterable[Action]:
-        """Resume jobs preempted for trial runs that are over, make the inner policy's pass, then start trial runs."""
+        """Resume jobs preempted for trial runs that are over, make the inner policy's pass, then
+        start trial runs."""
         memory: QuantaMemory = view.memory
         memory.fresh = 0
         self._follow(view, memory)
@@ -174,10 +208,14 @@ class QuantumService:
         """Follow what happened to trial runs and preempted jobs."""
         missing = len(view.columns.submit) - len(memory.had)
         if missing > 0:
-            memory.had = np.concatenate([memory.had, np.full(missing + len(memory.had), -1, np.int64)])
-        # If a job on trial outlives its estimate, its trial run goes on: the ends of the preempted jobs move on with it.
+            memory.had = np.concatenate(
+                [memory.had, np.full(missing + len(memory.had), -1, np.int64)]
+            )
+        # If a job on trial outlives its estimate, its trial run goes on: the ends of the preempted
+        # jobs move on with it.
         memory.is_stale |= any(
-            end <= view.now or (trial not in view.running and not is_over) for trial, _, _, end, is_over in memory.quanta
+            end <= view.now or (trial not in view.running and not is_over)
+            for trial, _, _, end, is_over in memory.quanta
         )
         left = [entry for entry in memory.suspended if entry[0] in view.suspended]
         memory.is_stale |= len(left) < len(memory.suspended)
@@ -186,14 +224,21 @@ class QuantumService:
         memory.is_stale |= not memory.touched.isdisjoint(over)
         memory.touched.difference_update(over)
 
-    def _begin(self, view: View, memory: QuantaMemory, fresh: Sequence[int] = ()) -> tuple[View, list[Action]]:
-        """Return the inner policy's view, without the processors of the trial runs, and the resumptions of preempted jobs.
+    def _begin(
+        self, view: View, memory: QuantaMemory, fresh: Sequence[int] = ()
+    ) -> tuple[View, list[Action]]:
+        """Return the inner policy's view, without the processors of the trial runs, and the
+        resumptions of preempted jobs.
 
         Args:
             fresh: trial runs of the pass just over, shown as still waiting.
         """
-        # The engine decides when a trial run or preemption ends; only the instant since which a job seems to run differs.
-        facts = {"memory": memory.inner, "is_machine_changed": view.is_machine_changed or memory.is_stale}
+        # The engine decides when a trial run or preemption ends; only the instant since which a job
+        # seems to run differs.
+        facts = {
+            "memory": memory.inner,
+            "is_machine_changed": view.is_machine_changed or memory.is_stale,
+        }
         if not memory.quanta:
             return view.changed(running=in_one_go(view, view.running, memory.touched), **facts), []
         trials = [trial for trial, *_ in memory.quanta]
@@ -227,7 +272,10 @@ class QuantumService:
         if not rows:
             return []
         resources, asking = view.resources, view.window.jobs_of(rows)
-        waiting = np.array([job.row for job in asking if job.is_rerunnable and not resources.is_apart(job)], np.int64)
+        waiting = np.array(
+            [job.row for job in asking if job.is_rerunnable and not resources.is_apart(job)],
+            np.int64,
+        )
         if not len(waiting):
             return []
         running: list[Run] = []
@@ -235,10 +283,16 @@ class QuantumService:
             # A trial run may preempt jobs that have processors of one host and are no trial runs.
             trials = {trial for trial, *_ in memory.quanta}
             there = sorted(view.running.keys() - trials)
-            runs = zip(map(view.running.__getitem__, there), view.window.jobs_of(there), strict=True)
-            running = [run for run, job in runs if is_on_one_host(run.allocation) and not job.is_exclusive]
+            runs = zip(
+                map(view.running.__getitem__, there), view.window.jobs_of(there), strict=True
+            )
+            running = [
+                run for run, job in runs if is_on_one_host(run.allocation) and not job.is_exclusive
+            ]
         free, free_memory = inner.free_now.free, inner.free_now.free_memory
-        jobs, state, done = _tables_of(view, free, free_memory, running, len(running) + len(waiting))
+        jobs, state, done = _tables_of(
+            view, free, free_memory, running, len(running) + len(waiting)
+        )
         tables = self._tables(memory, len(free), len(waiting), len(running))
         tables.hosts[:] = state.hosts
         count = _serve_all(view.now, waiting, 0, len(waiting), 0, jobs, state, done, tables)
@@ -253,24 +307,41 @@ class QuantumService:
 def _tables_of(
     view: View, free: Sequence[int], free_memory: Sequence[int], runs: Sequence[Run], actions: int
 ) -> tuple[JobColumns, StateTables, ScheduleTable]:
-    """Return the tables that the kernels read: with this much free on the hosts; of the running or suspended jobs only
-    ``runs``, each on one host; and with space for this many actions."""
+    """Return the tables that the kernels read: with this much free on the hosts; of the running or
+    suspended jobs only ``runs``, each on one host; and with space for this many actions."""
     hosts = view.machine.hosts
     cpus = [0 if place in view.closed else host.cpus for place, host in enumerate(hosts)]
     memory = [host.memory for host in hosts]
     rows, running = np.array([run.row for run in runs], np.int64), view.running
     parts = [run.allocation[0] for run in runs]
     facts = [
-        (run.since if run.row in running else -1, run.done, -1, run.expected_end, -1, 0, part.procs, part.memory, 1, 0)
+        (
+            run.since if run.row in running else -1,
+            run.done,
+            -1,
+            run.expected_end,
+            -1,
+            0,
+            part.procs,
+            part.memory,
+            1,
+            0,
+        )
         for run, part in zip(runs, parts, strict=True)
     ]
     # The values of other rows are not read.
-    table, host = np.empty(len(view.columns.submit), RUN), np.empty(len(view.columns.submit), np.int64)
+    table, host = (
+        np.empty(len(view.columns.submit), RUN),
+        np.empty(len(view.columns.submit), np.int64),
+    )
     table[rows], host[rows] = np.array(facts, RUN), [part.host for part in parts]
     counts = np.zeros(1, COUNTS)
     counts["running"] = len(runs)
     state = _NO_STATE._replace(
-        counts=counts, hosts=np.array([[free, free_memory], [cpus, memory]], np.int64), runs=table, running=rows,
+        counts=counts,
+        hosts=np.array([[free, free_memory], [cpus, memory]], np.int64),
+        runs=table,
+        running=rows,
         actions=np.empty(actions, ACTION),
-    )  # fmt: skip
+    )
     return jobs_of(view), state, _NO_SCHEDULE._replace(host=host)

@@ -1,14 +1,17 @@
-"""NCSA-LSF*: the production scheduler of the Origin 2000, with class limits and special reservations of whole hosts.
+"""NCSA-LSF*: the production scheduler of the Origin 2000, with class limits and special
+reservations of whole hosts.
 
-Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, section 2.1 and
-Tables 1 and 2; readings in docs/spec/papers.md 3.2 and 3.7, item 10.  The tables are those of the machine: classes of two kinds
-(time and size), which of them each host serves and how many jobs of each it may run (``--machine origin2000``).  Without classes
-all jobs are of one class without limits.  The paper's simulations set no limit on users.  Here the limits of the machine file by
-user, by size class on the whole machine and by time class on a host act like system limits: a job at one neither starts
-nor blocks.
+Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS
+2001, section 2.1 and Tables 1 and 2; readings in docs/spec/papers.md 3.2 and 3.7, item 10.  The
+tables are those of the machine: classes of two kinds (time and size), which of them each host
+serves and how many jobs of each it may run (``--machine origin2000``).  Without classes all jobs
+are of one class without limits.  The paper's simulations set no limit on users.  Here the limits of
+the machine file by user, by size class on the whole machine and by time class on a host act like
+system limits: a job at one neither starts nor blocks.
 
-A job at the system limit of its class asks for no special.  Jobs that no class accepts, or that no host of their class
-could hold, are rejected.  If jobs are chunks over hosts there are no classes, and jobs start in order as they fit.
+A job at the system limit of its class asks for no special.  Jobs that no class accepts, or that no
+host of their class could hold, are rejected.  If jobs are chunks over hosts there are no classes,
+and jobs start in order as they fit.
 """
 
 from __future__ import annotations
@@ -63,8 +66,9 @@ class Tables(NamedTuple):
 class LsfMemory:
     """The memory of the policy.
 
-    In order: by row the time class, the size class, 1 if it may run and the user; the users' numbers from 0; the host of each
-    running row.  Then: by host the special; idle processor-microseconds under a special so far, and until when they were counted.
+    In order: by row the time class, the size class, 1 if it may run and the user; the users'
+    numbers from 0; the host of each running row.  Then: by host the special; idle
+    processor-microseconds under a special so far, and until when they were counted.
     """
 
     jobs: Int64Array = field(default_factory=lambda: np.zeros((4, 64), np.int64))
@@ -99,12 +103,22 @@ class Lsf:
 
     def _classified(self, machine: Machine, work: Workload) -> kernels.ClassTables:
         """Return the jobs of a workload by the classes of a machine."""
-        memory, tables, places = self.new_memory(machine), self._tables_of(machine), _places(machine)
+        memory, tables, places = (
+            self.new_memory(machine),
+            self._tables_of(machine),
+            _places(machine),
+        )
         jobs = np.zeros((4, len(work)), np.int64)
         jobs[: kernels.USER] = _classes_of(machine, tables, work.procs, work.memory, work.estimate)
         if machine.limits_users:
-            jobs[kernels.USER] = [memory.users.setdefault(user, len(memory.users)) for user in work.user.tolist()]
-        cpus, sizes, none = [host.cpus for host in places], [host.memory for host in places], [0] * len(places)
+            jobs[kernels.USER] = [
+                memory.users.setdefault(user, len(memory.users)) for user in work.user.tolist()
+            ]
+        cpus, sizes, none = (
+            [host.cpus for host in places],
+            [host.memory for host in places],
+            [0] * len(places),
+        )
         hosts = np.array([cpus, sizes, cpus, sizes, memory.specials, none], np.int64)
         begun = np.empty((2, min(len(work), machine.procs) + 1), np.int64)
         return kernels.ClassTables(jobs, hosts, *tables[:4], _quota(tables, memory), begun)
@@ -120,12 +134,17 @@ class Lsf:
             return self._first_fit(view)
         self._count_idle(view, memory)
         rejected = list(self._classify(view, memory))
-        ended = {memory.places.pop(row) for row in (*view.finished, *view.withdrawn) if row in memory.places}
+        ended = {
+            memory.places.pop(row)
+            for row in (*view.finished, *view.withdrawn)
+            if row in memory.places
+        }
         # A job that ended in a trial run may have come and left between two passes.
         resources = view.resources
         ended |= {resources.place_of(run) for run in view.ended}
         if view.is_machine_changed or len(memory.places) != len(view.running) + len(view.suspended):
-            # Note the hosts of running jobs that no event named, and forget those that no longer run.
+            # Note the hosts of running jobs that no event named, and forget those that no longer
+            # run.
             here = {**view.running, **view.suspended}
             for row in memory.places.keys() - here:
                 del memory.places[row]
@@ -133,16 +152,23 @@ class Lsf:
                 memory.places[row] = resources.place_of(here[row])
         gone = {each.row for each in rejected}.union(view.withdrawn, view.finished)
         # A trial run under `soon` is a start: it clears a special.
-        memory.specials = [-1 if row in gone or row in view.running else row for row in memory.specials]
+        memory.specials = [
+            -1 if row in gone or row in view.running else row for row in memory.specials
+        ]
         # If preempted jobs have taken back what was free, a special is requested all the same.
         if len(view.queue) == 0 or (max(view.free) == 0 and not ended):
             return rejected
         starts = self._pass(view, memory, ended)
         memory.places.update(starts)
-        return [*rejected, *resources.starts([row for row, _ in starts], [host for _, host in starts])]
+        return [
+            *rejected,
+            *resources.starts([row for row, _ in starts], [host for _, host in starts]),
+        ]
 
     def _first_fit(self, view: View) -> list[Start]:
-        return view.resources.list_pass(view.queue, 0)[0] if len(view.queue) and max(view.free) else []
+        return (
+            view.resources.list_pass(view.queue, 0)[0] if len(view.queue) and max(view.free) else []
+        )
 
     def _pass(self, view: View, memory: LsfMemory, ended: set[int]) -> list[tuple[int, int]]:
         tables = self._tables_of(view.machine)
@@ -151,32 +177,41 @@ class Lsf:
         hosts[kernels.SPECIAL] = memory.specials
         hosts[kernels.HAS_ENDED, list(ended)] = 1
         begun = np.empty((2, min(len(view.queue), int(hosts[FREE].sum()))), np.int64)
-        classified = kernels.ClassTables(memory.jobs, hosts, *tables[:4], _quota(tables, memory), begun)
+        classified = kernels.ClassTables(
+            memory.jobs, hosts, *tables[:4], _quota(tables, memory), begun
+        )
         count = _lsf_pass(view.now, view.queue, jobs_of(view), classified)
         memory.specials = hosts[kernels.SPECIAL].tolist()
         memory.jobs[kernels.MAY, begun[0, :count]] = kernels.MAY_START
         return [(row, host) for row, host in begun[:, :count].T.tolist()]
 
     def _count_idle(self, view: View, memory: LsfMemory) -> None:
-        """Count idle processors of a host that is kept for a special (the paper: below 4 % of all)."""
+        """Count idle processors of a host that is kept for a special (the paper: below 4 % of
+        all)."""
         if memory.counted >= 0 and any(row >= 0 for row in memory.specials):
             idle, passed = _hosts(view)[FREE].tolist(), float(view.now - memory.counted)
             for row in view.finished:  # a job that has just ended was busy until now
                 host = memory.places.get(row)
                 if host is not None:
                     idle[host] = max(idle[host] - view.jobs[row].procs, 0)
-            memory.idle += sum(passed * procs for procs, row in zip(idle, memory.specials, strict=True) if row >= 0)
+            memory.idle += sum(
+                passed * procs for procs, row in zip(idle, memory.specials, strict=True) if row >= 0
+            )
         memory.counted = view.now
 
     def _classify(self, view: View, memory: LsfMemory) -> Iterable[Reject]:
-        """Find the classes of the arrivals, and of jobs that began under another policy; reject those that could never run."""
+        """Find the classes of the arrivals, and of jobs that began under another policy; reject
+        those that could never run."""
         fresh: Iterable[int] = view.arrived
         others: list[int] = []
         if view.is_machine_changed:
-            # Each trial run is a change, under which the classes stay: only a job without a class is new.
+            # Each trial run is a change, under which the classes stay: only a job without a class
+            # is new.
             known = memory.jobs[kernels.MAY]
             is_new = known[np.minimum(view.queue, len(known) - 1)] == 0
-            fresh = sorted({*view.arrived, *view.queue[is_new | (view.queue >= len(known))].tolist()})
+            fresh = sorted(
+                {*view.arrived, *view.queue[is_new | (view.queue >= len(known))].tolist()}
+            )
             others = [row for row in (*view.running, *view.suspended) if row not in memory.places]
         rows = [*fresh, *others]
         if not rows:
@@ -186,7 +221,9 @@ class Lsf:
         memory.jobs[: kernels.USER, rows] = self._classes_of_rows(view, rows)
         if view.machine.limits_users:
             for row in rows:
-                memory.jobs[kernels.USER, row] = memory.users.setdefault(view.jobs[row].user, len(memory.users))
+                memory.jobs[kernels.USER, row] = memory.users.setdefault(
+                    view.jobs[row].user, len(memory.users)
+                )
         code, text = _NO_CLASS
         for row in fresh:
             if not memory.jobs[kernels.MAY, row]:
@@ -210,7 +247,11 @@ class Lsf:
         memory: LsfMemory = view.memory
         if not memory.specials:
             could = any(start.row == row for start in self._first_fit(view))
-            text = "could start now" if could else f"its chunks do not fit what is free ({view.free_procs} processors)"
+            text = (
+                "could start now"
+                if could
+                else f"its chunks do not fit what is free ({view.free_procs} processors)"
+            )
             return Reason(COULD_START if could else "hosts", self.name, text, numbers)
         tables = self._tables_of(view.machine)
         quota = _quota(tables, memory)
@@ -219,7 +260,9 @@ class Lsf:
             return Reason("class-limit", self.name, limit[0], {**numbers, "running": limit[1]})
         if row in memory.specials:
             host = view.machine.hosts[memory.specials.index(row)].name
-            return Reason("special", self.name, f"host {host} is kept for it and starts no other job", numbers)
+            return Reason(
+                "special", self.name, f"host {host} is kept for it and starts no other job", numbers
+            )
         kept = sum(1 for special in memory.specials if special >= 0)
         if kept:
             hosts = "1 host is" if kept == 1 else f"{kept} hosts are"
@@ -227,8 +270,11 @@ class Lsf:
             return Reason("special", self.name, text, {**numbers, "kept": kept})
         return self._hosts_wait(view, row, quota, numbers)
 
-    def _hosts_wait(self, view: View, row: int, quota: Int64Array, numbers: dict[str, int]) -> Reason:
-        """Return what prevents a start on the hosts: their limits, their capacity, or a larger class that waits there."""
+    def _hosts_wait(
+        self, view: View, row: int, quota: Int64Array, numbers: dict[str, int]
+    ) -> Reason:
+        """Return what prevents a start on the hosts: their limits, their capacity, or a larger
+        class that waits there."""
         jobs, ranks, job = view.memory.jobs, self._tables_of(view.machine).ranks, view.jobs[row]
         time, size = jobs[kernels.TIME, row], jobs[kernels.SIZE, row]
         hosts = _hosts(view)
@@ -243,10 +289,17 @@ class Lsf:
             is_free = has_memory and hosts[FREE, host] >= job.procs
             other = self._blocker(view, host, row, quota) if is_free else -1
             if other >= 0:
-                waits = f"job {view.jobs[other].number} of class {_pair_name(view.machine, jobs[:, other])} waits there first"
+                waits = (
+                    f"job {view.jobs[other].number} of class "
+                    f"{_pair_name(view.machine, jobs[:, other])} waits there first"
+                )
                 text = f"host {view.machine.hosts[host].name} has enough free, but {waits}"
                 return Reason("order", self.name, text, numbers, (other,))
-        text = f"needs {job.procs} processors, {view.free_procs} are free" if isinstance(view.resources, PoolModel) else ""
+        text = (
+            f"needs {job.procs} processors, {view.free_procs} are free"
+            if isinstance(view.resources, PoolModel)
+            else ""
+        )
         if not text:
             memory = f" and {memory_text(job.memory)} of memory" if job.memory else ""
             name = _pair_name(view.machine, jobs[:, row])
@@ -255,7 +308,8 @@ class Lsf:
         return Reason("hosts", self.name, text, numbers)
 
     def _blocker(self, view: View, host: int, row: int, quota: Int64Array) -> int:
-        """Return the first job of a class before the job's own on a host that waits for capacity there; else -1."""
+        """Return the first job of a class before the job's own on a host that waits for capacity
+        there; else -1."""
         jobs, ranks, queue = view.memory.jobs, self._tables_of(view.machine).ranks[host], view.queue
         time, size, may, user = jobs[:, queue]
         hosts, whole = _hosts(view)[:, host], len(view.memory.specials)
@@ -274,9 +328,12 @@ class Lsf:
 
 
 def _quota(tables: Tables, memory: LsfMemory) -> Int64Array:
-    """Return how many jobs may run, and how many do, by place and class: see :mod:`qbatch.planning.kernels.lsf`."""
+    """Return how many jobs may run, and how many do, by place and class: see
+    :mod:`qbatch.planning.kernels.lsf`."""
     hosts, users = len(memory.specials), max(len(memory.users), 1)
-    most = np.vstack([tables.most, np.broadcast_to(tables.most_of_user, (users, len(tables.most_of_user)))])
+    most = np.vstack(
+        [tables.most, np.broadcast_to(tables.most_of_user, (users, len(tables.most_of_user)))]
+    )
     quota = np.stack([most, np.zeros_like(most)])
     running = np.array([list(memory.places), list(memory.places.values())], np.int64)
     _count_all(running, memory.jobs, hosts, quota)
@@ -284,10 +341,14 @@ def _quota(tables: Tables, memory: LsfMemory) -> Int64Array:
 
 
 def _limit_reached(machine: Machine, job: Int64Array, quota: Int64Array) -> tuple[str, int] | None:
-    """Return the limit of the whole machine or of its user that a job is at, in words, and how many run; None if at none."""
+    """Return the limit of the whole machine or of its user that a job is at, in words, and how many
+    run; None if at none."""
     time, size, _, user = job.tolist()
     whole = len(_places(machine))
-    for place, of_user, key in ((whole, "", "limit"), (whole + 1 + user, " of this user", "per_user")):
+    for place, of_user, key in (
+        (whole, "", "limit"),
+        (whole + 1 + user, " of this user", "per_user"),
+    ):
         for each in (time, size, -1):
             running = int(quota[kernels.RUNNING, place, each])
             if running >= quota[kernels.MOST, place, each]:
@@ -299,15 +360,21 @@ def _limit_reached(machine: Machine, job: Int64Array, quota: Int64Array) -> tupl
 
 
 def _hosts_at_limit(machine: Machine, hosts: list[int], job: Int64Array, quota: Int64Array) -> str:
-    """Return, for the hosts that serve a job's class and are all at a limit, how many jobs run there, in words."""
+    """Return, for the hosts that serve a job's class and are all at a limit, how many jobs run
+    there, in words."""
     time, size, _, _ = job.tolist()
     said = []
     for host in hosts[:_SHOWN]:
-        each = time if quota[kernels.RUNNING, host, time] >= quota[kernels.MOST, host, time] else size
+        each = (
+            time if quota[kernels.RUNNING, host, time] >= quota[kernels.MOST, host, time] else size
+        )
         running, most = quota[kernels.RUNNING, host, each], quota[kernels.MOST, host, each]
         name = _classes(machine)[each].name
         key = "limits" if name in dict(_places(machine)[host].limits) else "per_host"
-        said.append(f"{_places(machine)[host].name} ({running} of {_class_words(machine, each)}, {key} = {most})")
+        said.append(
+            f"{_places(machine)[host].name} ({running} of {_class_words(machine, each)}, {key} = "
+            f"{most})"
+        )
     more = f" and {len(hosts) - _SHOWN} more" if len(hosts) > _SHOWN else ""
     return f"every host of its class runs as many jobs as it may: {', '.join(said)}{more}"
 
@@ -334,10 +401,12 @@ def _pair_name(machine: Machine, job: Int64Array) -> str:
     return JobClassPair(classes[job[kernels.TIME]], classes[job[kernels.SIZE]]).name
 
 
-def _classes_of(machine: Machine, tables: Tables, procs: Any, memory: Any, estimate: Any) -> Int64Array:
-    """Return ``[3, jobs]``: time class and size class of each job, in the kernel's numbering, and whether it may run on some
-    host.  A job's class is the first, in the order of the file, that has it within its bounds
-    (:meth:`qbatch.model.machine.Machine.class_of`).
+def _classes_of(
+    machine: Machine, tables: Tables, procs: Any, memory: Any, estimate: Any
+) -> Int64Array:
+    """Return ``[3, jobs]``: time class and size class of each job, in the kernel's numbering, and
+    whether it may run on some host.  A job's class is the first, in the order of the file, that has
+    it within its bounds (:meth:`qbatch.model.machine.Machine.class_of`).
     """
     times, sizes = _kinds(machine)
     found = np.zeros((3, len(procs)), np.int64)
@@ -354,18 +423,29 @@ def _classes_of(machine: Machine, tables: Tables, procs: Any, memory: Any, estim
                 most = getattr(each, bound)
                 if most is not None:
                     keeps &= values <= most
-        found[0, keeps], found[1, keeps] = times.index(pair.time), len(times) + sizes.index(pair.size)
+        found[0, keeps], found[1, keeps] = (
+            times.index(pair.time),
+            len(times) + sizes.index(pair.size),
+        )
         is_known |= keeps
     for place, host in enumerate(_places(machine)):
         serves = tables.ranks[place, found[0], found[1]] >= 0
-        found[2] |= is_known & serves & (host.cpus >= procs) & ((host.memory == 0) | (host.memory >= memory))
+        found[2] |= (
+            is_known
+            & serves
+            & (host.cpus >= procs)
+            & ((host.memory == 0) | (host.memory >= memory))
+        )
     return found
 
 
 def _kinds(machine: Machine) -> tuple[list[JobClass], list[JobClass]]:
-    """Return the time classes and the size classes, each in the order of the file; if there are none, one without bounds."""
+    """Return the time classes and the size classes, each in the order of the file; if there are
+    none, one without bounds."""
     pairs = machine.class_pairs or (JobClassPair(_ANY, _ANY),)
-    return list(dict.fromkeys(pair.time for pair in pairs)), list(dict.fromkeys(pair.size for pair in pairs))
+    return list(dict.fromkeys(pair.time for pair in pairs)), list(
+        dict.fromkeys(pair.size for pair in pairs)
+    )
 
 
 def _places(machine: Machine) -> tuple[Host, ...]:
@@ -385,13 +465,17 @@ def _tables(machine: Machine) -> Tables:
     most_of_user = np.empty(classes + 1, np.int64)
     for place, host in enumerate(hosts):
         said = dict(host.limits)
-        # If the file gives no order, the largest class comes first, as on the Origin's general hosts.
+        # If the file gives no order, the largest class comes first, as on the Origin's general
+        # hosts.
         for rank, name in enumerate([name for name in host.serves if name in names] or names[::-1]):
             size = names.index(name)
             order[place, rank] = len(times) + size
             for time, each in enumerate(times):
                 # A limit of 0 keeps a class off the host.
-                if all(one.runs_on(host.name, host.pool) and said.get(one.name) != 0 for one in (each, sizes[size])):
+                if all(
+                    one.runs_on(host.name, host.pool) and said.get(one.name) != 0
+                    for one in (each, sizes[size])
+                ):
                     ranks[place, time, len(times) + size] = rank
         for number, each in enumerate((*times, *sizes)):
             if (limit := said.get(each.name, each.per_host)) is not None:
@@ -400,6 +484,9 @@ def _tables(machine: Machine) -> Tables:
     of_user = [*(each.per_user for each in (*times, *sizes)), machine.per_user]
     most[-1, :-1] = [UNLIMITED if limit is None else limit for limit in limits]
     most_of_user[:] = [UNLIMITED if limit is None else limit for limit in of_user]
-    rules = [(int(time.goes_first), -1 if time.reserve_wait is None else time.reserve_wait) for time in times]
+    rules = [
+        (int(time.goes_first), -1 if time.reserve_wait is None else time.reserve_wait)
+        for time in times
+    ]
     sweep = np.argsort((order >= 0).sum(axis=1), kind="stable")
     return Tables(sweep, order, ranks, np.array(rules, np.int64).T.copy(), most, most_of_user)

@@ -1,26 +1,32 @@
-"""Run-time prediction around any policy that starts jobs: by the run times of a user's last jobs, not by requested times.
+"""Run-time prediction around any policy that starts jobs: by the run times of a user's last jobs,
+not by requested times.
 
-Source: Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions rather than user runtime estimates",
-IEEE TPDS 18(6), 2007.  Read as follows:
+Source: Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions rather than
+user runtime estimates", IEEE TPDS 18(6), 2007.  Read as follows:
 
-* The prediction of a job is the mean run time of the last ``last`` jobs of its user that have ended (two).  It is a whole
-  number of microseconds, rounded down; at least one second, as bookings are, and never above the estimate.  It is made
-  once, when the job is submitted: jobs that end at that very instant count.  Of jobs that end together the last one by sequence
-  is the latest.  A job that was killed or deleted while it ran has ended, too.  An attempt that was lost or stopped and starts
-  again has not, nor has one that could not start.  On a server the time for which a job was suspended is not run time.
-* A job that a server takes out of the engine and submits again (held and released, queued again) gets a new prediction.
+* The prediction of a job is the mean run time of the last ``last`` jobs of its user that have ended
+  (two).  It is a whole number of microseconds, rounded down; at least one second, as bookings are,
+  and never above the estimate.  It is made once, when the job is submitted: jobs that end at that
+  very instant count.  Of jobs that end together the last one by sequence is the latest.  A job that
+  was killed or deleted while it ran has ended, too.  An attempt that was lost or stopped and starts
+  again has not, nor has one that could not start.  On a server the time for which a job was
+  suspended is not run time.
+* A job that a server takes out of the engine and submits again (held and released, queued again)
+  gets a new prediction.
 * Without ``last`` ended jobs, or without a user, the estimate is used.
-* A job that outlives its prediction gets a longer one, at that very instant, never above the estimate.  The additions are 1, 5,
-  15 and 30 minutes, then 1, 2, 5, 10, 20, 50 hours, and from then on 100 hours each time.
-* The kill limit stays the estimate.  A job that outlives its estimate too is expected to end one second from now, in each
-  pass again, as under any policy.  A job that a user suspends on a server keeps running for the policy, and outlives its
-  prediction.
+* A job that outlives its prediction gets a longer one, at that very instant, never above the
+  estimate.  The additions are 1, 5, 15 and 30 minutes, then 1, 2, 5, 10, 20, 50 hours, and from
+  then on 100 hours each time.
+* The kill limit stays the estimate.  A job that outlives its estimate too is expected to end one
+  second from now, in each pass again, as under any policy.  A job that a user suspends on a server
+  keeps running for the policy, and outlives its prediction.
 
-The inner policy sees a view in which estimates are predictions (:mod:`qbatch.planning.predicted`).  When a prediction is
-corrected, a policy that keeps a plan rebuilds it, in order of submission (as when a host opens).  Its promises stay, and a
-start after one is recorded as a broken promise.
+The inner policy sees a view in which estimates are predictions (:mod:`qbatch.planning.predicted`).
+ When a prediction is corrected, a policy that keeps a plan rebuilds it, in order of submission (as
+when a host opens).  Its promises stay, and a start after one is recorded as a broken promise.
 
-A policy that takes over a machine does not know the earlier jobs of a user: it uses estimates until enough jobs have ended.
+A policy that takes over a machine does not know the earlier jobs of a user: it uses estimates until
+enough jobs have ended.
 """
 
 from __future__ import annotations
@@ -47,11 +53,13 @@ from qbatch.planning.view import Run, View
 class PredictionMemory:
     """The memory of the wrapper.
 
-    ``inner``: the inner policy's record.  ``ended``: by user the run times of the last ended jobs, the latest last.
-    ``first``: by row the run time predicted at submission, -1 for none; ``predicted``: the current prediction.
-    ``rows``: the number of rows.  ``ends``: of the running jobs, as predicted now.  ``dues``: a heap of the instants at which
-    predictions that can be corrected are outlived, with their rows; it may contain outdated entries.  ``corrections``:
-    how often the predictions of running jobs were corrected.  ``asked``: the instants at which to be woken, the next one last.
+    ``inner``: the inner policy's record.  ``ended``: by user the run times of the last ended jobs,
+    the latest last. ``first``: by row the run time predicted at submission, -1 for none;
+    ``predicted``: the current prediction. ``rows``: the number of rows.  ``ends``: of the running
+    jobs, as predicted now.  ``dues``: a heap of the instants at which predictions that can be
+    corrected are outlived, with their rows; it may contain outdated entries.  ``corrections``: how
+    often the predictions of running jobs were corrected.  ``asked``: the instants at which to be
+    woken, the next one last.
     """
 
     inner: Any
@@ -83,10 +91,13 @@ class PredictedRunTimes:
 
     def new_memory(self, machine: Machine) -> PredictionMemory:
         """Return the record for a machine before its first event."""
-        return PredictionMemory(self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None)
+        return PredictionMemory(
+            self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None
+        )
 
     def decide(self, view: View) -> Iterable[Action]:
-        """Learn from ended jobs, predict arrivals, correct outlived predictions, and make the inner policy's pass."""
+        """Learn from ended jobs, predict arrivals, correct outlived predictions, and make the inner
+        policy's pass."""
         memory: PredictionMemory = view.memory
         for run in view.ended:
             self._learn(view, memory, run)
@@ -97,8 +108,13 @@ class PredictedRunTimes:
                 if row not in memory.ends.by_row:
                     memory.ends.enter(row, run.expected_end, run.procs)
         self._predict(view, memory)
-        is_corrected = _correct(view, memory) if memory.dues and memory.dues[0][0] <= view.now else False
-        is_changed, only_arrivals = view.is_machine_changed or is_corrected, view.only_arrivals and not is_corrected
+        is_corrected = (
+            _correct(view, memory) if memory.dues and memory.dues[0][0] <= view.now else False
+        )
+        is_changed, only_arrivals = (
+            view.is_machine_changed or is_corrected,
+            view.only_arrivals and not is_corrected,
+        )
         seen = _shown(view, memory, is_machine_changed=is_changed, only_arrivals=only_arrivals)
         actions = list(self.inner.decide(seen))
         for action in actions:
@@ -117,21 +133,29 @@ class PredictedRunTimes:
         return actions
 
     def explain(self, view: View, row: int) -> Reason:
-        """Return why a waiting job did not start in the inner policy's pass just over, and its predicted run time."""
+        """Return why a waiting job did not start in the inner policy's pass just over, and its
+        predicted run time."""
         memory: PredictionMemory = view.memory
         if isinstance(self.inner, Explaining):
             said = self.inner.explain(_shown(view, memory), row)
         else:
-            said = Reason("policy", name_of(self.inner), f"{name_of(self.inner)} did not start it", {})
+            said = Reason(
+                "policy", name_of(self.inner), f"{name_of(self.inner)} did not start it", {}
+            )
         first = int(memory.first[row])
         if first < 0:
             return said
         of = "job" if self.last == 1 else f"{self.last} jobs"
-        text = f"{said.text}; it is predicted to run {first / 1e6:.15g} s by the last {of} of its user"
-        return Reason(said.code, said.said_by, text, {**said.numbers, "predicted": first}, said.blocked_by)
+        text = (
+            f"{said.text}; it is predicted to run {first / 1e6:.15g} s by the last {of} of its user"
+        )
+        return Reason(
+            said.code, said.said_by, text, {**said.numbers, "predicted": first}, said.blocked_by
+        )
 
     def first_predictions(self, view: View) -> Int64Array:
-        """Return by row the run time predicted at submission, microseconds; -1 for jobs without a prediction."""
+        """Return by row the run time predicted at submission, microseconds; -1 for jobs without a
+        prediction."""
         memory: PredictionMemory = view.memory
         return memory.first[: memory.rows].copy()
 
@@ -171,7 +195,9 @@ def _shown(view: View, memory: PredictionMemory, **facts: Any) -> View:
     """Return the view that the inner policy sees."""
     predicted = memory.predicted[: memory.rows]
     predicted.flags.writeable = False
-    return view.seen_through(PredictedWindow(view, predicted, memory.ends), memory=memory.inner, **facts)
+    return view.seen_through(
+        PredictedWindow(view, predicted, memory.ends), memory=memory.inner, **facts
+    )
 
 
 def _correct(view: View, memory: PredictionMemory) -> bool:

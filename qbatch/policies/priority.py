@@ -1,8 +1,10 @@
-"""The priority-backfill family: one scan by priority, D reservations, the host with the fewest free processors.
+"""The priority-backfill family: one scan by priority, D reservations, the host with the fewest free
+processors.
 
-Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, sections 2.2 and 2.3;
-exact readings in docs/spec/papers.md 3.3 and 3.7.  Priorities are doubles, one expression over integers, computed once when
-the pass begins; ties by sequence.  A priority that rises between two events causes no event.
+Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS
+2001, sections 2.2 and 2.3; exact readings in docs/spec/papers.md 3.3 and 3.7.  Priorities are
+doubles, one expression over integers, computed once when the pass begins; ties by sequence.  A
+priority that rises between two events causes no event.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from qbatch.planning.view import View
 from qbatch.policies.backfill import Backfill
 
 WEIGHTS = ("wait", "xfactor", "procs", "memory", "both", "bypass")
-"""The weights, in the order of :mod:`qbatch.planning.kernels.order`: of the wait in hours, the expansion factor, the
-processors, the memory, the larger of both, and the bypasses."""
+"""The weights, in the order of :mod:`qbatch.planning.kernels.order`: of the wait in hours, the
+expansion factor, the processors, the memory, the larger of both, and the bypasses."""
 
 
 class PriorityBackfill(Backfill):
@@ -24,13 +26,20 @@ class PriorityBackfill(Backfill):
 
     Args:
         depth: the number of jobs that get a reservation in a pass if they cannot start.
-        order: ``priority`` (by ``weights`` of ``WEIGHTS``), ``fcfs`` or ``sjf`` (shortest estimate first).
-        is_sticky: a reservation stays with its job until it runs, even in a trial run; its host and time change only to start
-            earlier.
+        order: ``priority`` (by ``weights`` of ``WEIGHTS``), ``fcfs`` or ``sjf`` (shortest estimate
+            first).
+        is_sticky: a reservation stays with its job until it runs, even in a trial run; its host and
+            time change only to start earlier.
     """
 
     def __init__(
-        self, name: str, depth: int, *, order: str = "priority", is_sticky: bool = False, **weights: float
+        self,
+        name: str,
+        depth: int,
+        *,
+        order: str = "priority",
+        is_sticky: bool = False,
+        **weights: float,
     ) -> None:
         if unknown := weights.keys() - set(WEIGHTS):
             raise TypeError(f"no weights: {', '.join(sorted(unknown))}")

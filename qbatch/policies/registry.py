@@ -2,8 +2,9 @@
 
 A wrapper takes ``inner=NAME`` and the parameters of that policy as ``inner.key=value``.
 
-``load_policy`` reads ``NAME``, ``NAME:key=value,key=value``, and for a policy of a user's own ``module:Class`` or a
-name from the entry point group ``qbatch.policies``, both with parameters after a further colon.
+``load_policy`` reads ``NAME``, ``NAME:key=value,key=value``, and for a policy of a user's own
+``module:Class`` or a name from the entry point group ``qbatch.policies``, both with parameters
+after a further colon.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ import msgspec
 
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.model.machine import Machine
-from qbatch.model.parameters import Choice, Memory, Parameter, Real, Whole, canonical_name, read_parameters
+from qbatch.model.parameters import (
+    Choice,
+    Memory,
+    Parameter,
+    Real,
+    Whole,
+    canonical_name,
+    read_parameters,
+)
 from qbatch.planning.kernels.orders import ORDERS
 from qbatch.planning.policy import ListRules, Policy, name_of
 
@@ -32,11 +41,12 @@ GROUP = "qbatch.policies"
 class PolicyEntry(msgspec.Struct, frozen=True):
     """One registered policy: how to make it, what it does, its source, its parameters.
 
-    ``is_wrapper``: it is made with an ``inner`` policy, and takes its parameters as ``inner.key``.  ``is_interrupting``:
-    jobs may run in several execution intervals, and promises of an inner policy may break.  ``is_for_single_hosts``: it refuses
-    machines on which a job may span hosts, except (``takes_chunks``) those with chunks.  ``is_for_pools``: it refuses machines on
-    which more than the number of free processors decides.  ``breaks_promises``: starts that an inner policy promises may be
-    delayed.
+    ``is_wrapper``: it is made with an ``inner`` policy, and takes its parameters as ``inner.key``.
+     ``is_interrupting``: jobs may run in several execution intervals, and promises of an inner
+    policy may break.  ``is_for_single_hosts``: it refuses machines on which a job may span hosts,
+    except (``takes_chunks``) those with chunks.  ``is_for_pools``: it refuses machines on which
+    more than the number of free processors decides.  ``breaks_promises``: starts that an inner
+    policy promises may be delayed.
     """
 
     make: Callable[..., Policy]
@@ -53,22 +63,40 @@ class PolicyEntry(msgspec.Struct, frozen=True):
     def takes(self, machine: Machine) -> bool:
         """Return whether the policy works on a machine."""
         is_divided = machine.spans_hosts or (machine.chunked and not self.takes_chunks)
-        return not (self.is_for_single_hosts and is_divided) and (machine.is_one_pool or not self.is_for_pools)
+        return not (self.is_for_single_hosts and is_divided) and (
+            machine.is_one_pool or not self.is_for_pools
+        )
 
 
 _FW98 = "Feitelson and Weil 1998"
 _ORDER = Choice("order", "fcfs", tuple(ORDERS), "the order in which the queue is scanned")
 _SEARCH = (
-    Choice("search", "none", ("none", "ilds", "lex", "dds"), "how a better order of the first 20 jobs is searched in each pass"),
+    Choice(
+        "search",
+        "none",
+        ("none", "ilds", "lex", "dds"),
+        "how a better order of the first 20 jobs is searched in each pass",
+    ),
     Whole("budget", 1000, 1, 10_000_000, "how many complete orders and cuts end a search"),
 )
 _BEHIND = Choice(
-    "backfill", "order", ("order", "sjf"),
-    "which job is tried first behind the first that cannot start: in the order of the queue, or the shortest estimate",
-)  # fmt: skip
-_DEPTH = Whole("depth", 2, 0, 1_000_000, "how many jobs get a reservation in a pass if they cannot start")
+    "backfill",
+    "order",
+    ("order", "sjf"),
+    (
+        "which job is tried first behind the first that cannot start: in the order of the queue, "
+        "or "
+        "the shortest estimate"
+    ),
+)
+_DEPTH = Whole(
+    "depth", 2, 0, 1_000_000, "how many jobs get a reservation in a pass if they cannot start"
+)
 _COMPRESS = Choice(
-    "compress", "arrival", ("arrival", "start", "none", "scratch"), "what happens when a job ends before its estimate"
+    "compress",
+    "arrival",
+    ("arrival", "start", "none", "scratch"),
+    "what happens when a job ends before its estimate",
 )
 
 
@@ -91,13 +119,16 @@ def _backfill(
 ) -> Policy:
     if backfill != "order" and (order, search) != ("fcfs", "none"):
         raise UsageError(
-            f"policy {name!r}: backfill={backfill} leaves the queue in order of submission up to the first job that cannot "
+            f"policy {name!r}: backfill={backfill} leaves the queue in order of submission up to "
+            "the first job that cannot "
             "start; leave out order and search"
         )
     from qbatch.policies.backfill import Backfill
 
     order = order if backfill == "order" else f"{backfill}-behind"
-    plain = Backfill(name, ListRules(order, depth, is_stopping=which == "fcfs", is_by_shadow=which == "easy"))
+    plain = Backfill(
+        name, ListRules(order, depth, is_stopping=which == "fcfs", is_by_shadow=which == "easy")
+    )
     if search == "none":
         return plain
     from qbatch.policies.searched import SearchedBackfill
@@ -106,15 +137,24 @@ def _backfill(
 
 
 _CV01 = "Chiang and Vernon 2001"
-_RESERVATIONS = Whole("depth", 1, 0, 1_000_000, "how many jobs get a reservation in a pass if they cannot start")
+_RESERVATIONS = Whole(
+    "depth", 1, 0, 1_000_000, "how many jobs get a reservation in a pass if they cannot start"
+)
 _WEIGHED = {
-    "wait": "an hour of waiting", "xfactor": "the expansion factor (wait + estimate) / estimate", "procs": "a processor",
-    "memory": "358.4 MB of memory", "both": "the larger of processors and memory", "bypass": "a job that bypassed it",
-}  # fmt: skip
+    "wait": "an hour of waiting",
+    "xfactor": "the expansion factor (wait + estimate) / estimate",
+    "procs": "a processor",
+    "memory": "358.4 MB of memory",
+    "both": "the larger of processors and memory",
+    "bypass": "a job that bypassed it",
+}
 
 
 def _weighed(**defaults: float) -> tuple[Parameter, ...]:
-    weights = (Real(name, defaults.get(name, 0.0), -1e9, 1e9, f"weight of {what}") for name, what in _WEIGHED.items())
+    weights = (
+        Real(name, defaults.get(name, 0.0), -1e9, 1e9, f"weight of {what}")
+        for name, what in _WEIGHED.items()
+    )
     return (*weights, _RESERVATIONS)
 
 
@@ -151,7 +191,10 @@ POLICIES: dict[str, PolicyEntry] = {
     ),
     "lsf": PolicyEntry(
         _lazy("lsf", "Lsf"),
-        "class limits by host and system-wide; hosts are kept for jobs that have waited longer than the limit of their class",
+        (
+            "class limits by host and system-wide; hosts are kept for jobs that have waited longer "
+            "than the limit of their class"
+        ),
         f"{_CV01}, section 2.1, Tables 1 and 2",
     ),
     "fcfs-backfill": PolicyEntry(
@@ -162,7 +205,10 @@ POLICIES: dict[str, PolicyEntry] = {
     ),
     "sjf-backfill": PolicyEntry(
         _lazy("priority", "PriorityBackfill", order="sjf", is_sticky=True),
-        "priority-backfill, shortest estimate first; a reservation stays with its job until it starts",
+        (
+            "priority-backfill, shortest estimate first; a reservation stays with its job until it "
+            "starts"
+        ),
         f"{_CV01}, section 2.3",
         (_RESERVATIONS,),
     ),
@@ -184,18 +230,30 @@ POLICIES: dict[str, PolicyEntry] = {
 
 _LIST_POLICIES = tuple(POLICIES)
 _QUANTUM = (
-    Choice("inner", "lxfw-backfill", _LIST_POLICIES, "the inner policy; inner.KEY=VALUE sets its KEY"),
+    Choice(
+        "inner", "lxfw-backfill", _LIST_POLICIES, "the inner policy; inner.KEY=VALUE sets its KEY"
+    ),
     Whole("quantum", 60, 1, 1_000_000, "the length of a trial run, seconds"),
     Memory("memory", 2**30, 0, 2**60, "the most memory of a trial run"),
 )
 
 POLICIES["immediate"] = PolicyEntry(
     _lazy("immediate", "QuantumService"),
-    "gives a job that cannot start on arrival a trial run of a quantum at once, suspending others for it",
+    (
+        "gives a job that cannot start on arrival a trial run of a quantum at once, suspending "
+        "others "
+        "for it"
+    ),
     f"{_CV01}, sections 2.4 and 3",
     (
         *_QUANTUM,
-        Whole("protect", 600, 0, 1_000_000, "how long a job runs at least before it may be suspended, seconds"),
+        Whole(
+            "protect",
+            600,
+            0,
+            1_000_000,
+            "how long a job runs at least before it may be suspended, seconds",
+        ),
     ),
     is_wrapper=True,
     is_interrupting=True,
@@ -205,11 +263,23 @@ POLICIES["immediate"] = PolicyEntry(
 
 POLICIES["equispatial"] = PolicyEntry(
     _lazy("equispatial", "EquiSpatial"),
-    "gives every job an equal share of its host, resized as jobs come and go (all jobs count as malleable)",
+    (
+        "gives every job an equal share of its host, resized as jobs come and go (all jobs count "
+        "as "
+        "malleable)"
+    ),
     f"{_CV01}, section 2.5",
     (
-        Whole("interval", 0, 0, 1_000_000, "the shortest time between two divisions of a host, seconds"),
-        Choice("over50", "no", ("no", "yes"), "whether a job gets all that it asks for after 50 hours"),
+        Whole(
+            "interval",
+            0,
+            0,
+            1_000_000,
+            "the shortest time between two divisions of a host, seconds",
+        ),
+        Choice(
+            "over50", "no", ("no", "yes"), "whether a job gets all that it asks for after 50 hours"
+        ),
         *_QUANTUM[1:],
     ),
     is_interrupting=True,
@@ -218,7 +288,12 @@ POLICIES["equispatial"] = PolicyEntry(
 )
 POLICIES["soon"] = PolicyEntry(
     _lazy("immediate", "QuantumService"),
-    "gives each waiting job one trial run of a quantum on the first idle processors, suspending no job",
+    (
+        "gives each waiting job one trial run of a quantum on the first idle processors, "
+        "suspending "
+        "no "
+        "job"
+    ),
     f"{_CV01}, section 4.3",
     _QUANTUM,
     is_wrapper=True,
@@ -229,52 +304,92 @@ POLICIES["soon"] = PolicyEntry(
 
 POLICIES["predicted"] = PolicyEntry(
     _lazy("predicted", "PredictedRunTimes"),
-    "schedules by the mean run time of the last jobs of each user, corrected when outlived; jobs are killed at estimates",
+    (
+        "schedules by the mean run time of the last jobs of each user, corrected when outlived; "
+        "jobs "
+        "are killed at estimates"
+    ),
     "Tsafrir, Etsion and Feitelson 2007",
     (
         Choice(
-            "inner", "easy", tuple(name for name in _LIST_POLICIES if name != "lsf"),
+            "inner",
+            "easy",
+            tuple(name for name in _LIST_POLICIES if name != "lsf"),
             "the inner policy; inner.KEY=VALUE sets its KEY",
         ),
         Whole("last", 2, 1, 1000, "the number of ended jobs of a user in the mean run time"),
     ),
     is_wrapper=True,
     breaks_promises=True,
-)  # fmt: skip
+)
 
 
 _IB03 = "Islam, Balaji, Sadayappan and Panda 2003"
 _KEY = Choice("key", "llf", ("llf", "edf"), "least latest start first, or earliest deadline first")
 _OTHERS = (
     Choice(
-        "others", "relax", ("relax", "reject"),
-        "what happens if the artificial deadline of a job cannot be kept: a later one, or a refusal",
+        "others",
+        "relax",
+        ("relax", "reject"),
+        (
+            "what happens if the artificial deadline of a job cannot be kept: a later one, or a "
+            "refusal"
+        ),
     ),
-    Real("factor", 5.0, 1.0, 1e6, "an artificial deadline is this many estimates after submission, and at least a day"),
+    Real(
+        "factor",
+        5.0,
+        1.0,
+        1e6,
+        "an artificial deadline is this many estimates after submission, and at least a day",
+    ),
     Real("urgency", 1.0, 0.0, 1e6, "the weight of the urgency of a job in its price"),
     Real("crowding", 1.0, 0.0, 1e6, "the weight of the crowding of the machine in a price"),
-)  # fmt: skip
+)
 
 
 POLICIES |= {
     "qops": PolicyEntry(
         _lazy("deadlines", "DeadlineScheduler", scheme="qops"),
-        "admits a job if its deadline and all accepted ones can be kept; replans from few positions of the plan",
+        (
+            "admits a job if its deadline and all accepted ones can be kept; replans from few "
+            "positions of the plan"
+        ),
         f"{_IB03}, section 3, Fig. 3 (QoPS)",
         (
-            Whole("violations", 5, 0, 1_000_000, "how many misses a position may have before the next is tried (K)"),
+            Whole(
+                "violations",
+                5,
+                0,
+                1_000_000,
+                "how many misses a position may have before the next is tried (K)",
+            ),
             _KEY,
-            Choice("placing", "sorted", ("sorted", "head", "both"), "where a new job goes among those placed again"),
+            Choice(
+                "placing",
+                "sorted",
+                ("sorted", "head", "both"),
+                "where a new job goes among those placed again",
+            ),
             *_OTHERS,
         ),
         is_for_pools=True,
     ),
     "msb": PolicyEntry(
         _lazy("deadlines", "DeadlineScheduler", scheme="msb"),
-        "admits a job if its deadline and all accepted ones can be kept; tries every position of the plan, takes the cheapest",
+        (
+            "admits a job if its deadline and all accepted ones can be kept; tries every position "
+            "of "
+            "the plan, takes the cheapest"
+        ),
         f"{_IB03}, section 2.2, Fig. 1 (modified slack-based)",
         (
-            Choice("order", "ast", ("ast", "llf", "edf"), "the order of the plan: planned start, or a key"),
+            Choice(
+                "order",
+                "ast",
+                ("ast", "llf", "edf"),
+                "the order of the plan: planned start, or a key",
+            ),
             Choice("price", "fraction", ("fraction", "delay", "makespan"), "what a plan costs"),
             *_OTHERS,
         ),
@@ -282,18 +397,34 @@ POLICIES |= {
     ),
     "mrt": PolicyEntry(
         _lazy("deadlines", "DeadlineScheduler", scheme="mrt"),
-        "admits a job if its deadline and all accepted ones can be kept; searches depth first, each step strongly feasible",
+        (
+            "admits a job if its deadline and all accepted ones can be kept; searches depth first, "
+            "each step strongly feasible"
+        ),
         f"{_IB03}, section 2.3, Fig. 2 (modified real-time); Ramamritham, Stankovic and Shiah 1990",
-        (_KEY, Whole("backtracks", 10, 0, 1_000_000, "how many steps back a search may take"), *_OTHERS),
+        (
+            _KEY,
+            Whole("backtracks", 10, 0, 1_000_000, "how many steps back a search may take"),
+            *_OTHERS,
+        ),
         is_for_pools=True,
     ),
     "slack": PolicyEntry(
         _lazy("deadlines", "DeadlineScheduler", scheme="slack"),
-        "promises each job a start within its slack, less for what is important or wide, and backfills by price",
+        (
+            "promises each job a start within its slack, less for what is important or wide, and "
+            "backfills by price"
+        ),
         "Talby and Feitelson 1999",
         (
             Real("factor", 3.0, 0.0, 1e6, "the slack in mean waits (SF)"),
-            Real("administrative", 1.0, 0.001, 1e6, "administrative priority, in addition to that of the user"),
+            Real(
+                "administrative",
+                1.0,
+                0.001,
+                1e6,
+                "administrative priority, in addition to that of the user",
+            ),
         ),
         is_for_pools=True,
     ),
@@ -302,13 +433,25 @@ POLICIES |= {
 
 POLICIES["taskqueues"] = PolicyEntry(
     _lazy("task_queues", "TaskQueues"),
-    "routes each task to a queue of one host on arrival; an idle host selects the next from its own queue",
+    (
+        "routes each task to a queue of one host on arrival; an idle host selects the next from "
+        "its "
+        "own queue"
+    ),
     "Karatza and Hilzer 2003, section 2.2",
     (
-        Choice("routing", "shortest", ("probabilistic", "shortest"), "to any host, all equally likely, or to the shortest queue"),
         Choice(
-            "discipline", "fcfs", ("fcfs", "stf", "snutf", "lstf", "snutf-stf"),
-            "first come; shortest estimate; fewest uncompleted tasks of its job; shortest, but sometimes the oldest; "
+            "routing",
+            "shortest",
+            ("probabilistic", "shortest"),
+            "to any host, all equally likely, or to the shortest queue",
+        ),
+        Choice(
+            "discipline",
+            "fcfs",
+            ("fcfs", "stf", "snutf", "lstf", "snutf-stf"),
+            "first come; shortest estimate; fewest uncompleted tasks of its job; shortest, but "
+            "sometimes the oldest; "
             "fewest uncompleted, ties by estimate",
         ),
         Whole("limit", 10, 1, 1_000_000, "after how many selections lstf takes the oldest task"),
@@ -316,7 +459,7 @@ POLICIES["taskqueues"] = PolicyEntry(
         Whole("seed", 0, 0, 2**31, "of the draws"),
     ),
     is_for_single_hosts=True,
-)  # fmt: skip
+)
 
 _SCOJO = "Esbaugh and Sodan 2007 (SCOJO-PECT)"
 _GROUPS = "thesis on group optimisation in SCOJO-PECT"
@@ -326,11 +469,27 @@ _SLICES = (
     Whole("short", 600, 1, 1_000_000, "the length of a slice of short jobs, seconds"),
     Whole("medium", 265, 1, 998, "the share of the time that medium jobs have, in thousandths"),
     Whole("long", 730, 1, 998, "the share of the time that long jobs have, in thousandths"),
-    Whole("night_medium", 0, 0, 998, "the share of medium jobs at night, the rest for long ones; 0: as at daytime"),
+    Whole(
+        "night_medium",
+        0,
+        0,
+        998,
+        "the share of medium jobs at night, the rest for long ones; 0: as at daytime",
+    ),
     Whole("night_from", 18, 0, 24, "the hour at which the night begins"),
     Whole("night_to", 8, 0, 24, "the hour at which the night ends"),
-    Choice("class_by", "estimate", ("estimate", "queue", "none"), "what determines the class of a job; none: one class for all"),
-    Choice("backfill", "conservative", ("conservative", "easy"), "how jobs of a class are backfilled in its slice"),
+    Choice(
+        "class_by",
+        "estimate",
+        ("estimate", "queue", "none"),
+        "what determines the class of a job; none: one class for all",
+    ),
+    Choice(
+        "backfill",
+        "conservative",
+        ("conservative", "easy"),
+        "how jobs of a class are backfilled in its slice",
+    ),
     Choice("smart", "yes", ("yes", "no"), "whether jobs of other classes use what a class leaves"),
 )
 
@@ -341,19 +500,27 @@ def _slice_rules(values: dict[str, Any]) -> Any:
     night = (values.pop("night_medium"), values.pop("night_from"), values.pop("night_to"))
     lengths = {name: values.pop(name) for name in ("cycle", "switch", "short", "medium", "long")}
     is_easy, is_smart = values.pop("backfill") == "easy", values.pop("smart") == "yes"
-    return slice_rules(**lengths, class_by=values.pop("class_by"), night=night, is_easy=is_easy, is_smart=is_smart)
+    return slice_rules(
+        **lengths, class_by=values.pop("class_by"), night=night, is_easy=is_easy, is_smart=is_smart
+    )
 
 
 def _scojo_groups(name: str, **values: Any) -> Policy:
     from qbatch.policies.groups import GroupRules, GroupScheduler, group_sizes
 
     rules = _slice_rules(values)
-    sizes = group_sizes(*(values.pop(each) for each in ("least_medium", "most_medium", "least_long", "most_long")))
+    sizes = group_sizes(
+        *(values.pop(each) for each in ("least_medium", "most_medium", "least_long", "most_long"))
+    )
     walk, budget = values.pop("search"), values.pop("budget")
     names = {
-        "select": "selects", "shift": "shifts", "dynamic": "is_dynamic", "halves": "halves", "level1": "tries_wide",
+        "select": "selects",
+        "shift": "shifts",
+        "dynamic": "is_dynamic",
+        "halves": "halves",
+        "level1": "tries_wide",
         "level2": "searches",
-    }  # fmt: skip
+    }
     flags = {field: values[each] == "yes" for each, field in names.items()}
     return GroupScheduler(name, rules, GroupRules(sizes, walk, budget, **flags))
 
@@ -376,14 +543,29 @@ POLICIES |= {
         f"{_GROUPS}, sections 6 and 7, on {_SCOJO}",
         (
             *_SLICES,
-            Choice("search", "ilds", ("ilds", "lex", "dds"), "the walk of the search through the orders"),
-            Whole("budget", 10_000, 1, 10_000_000, "the number of complete orders and cuts that ends a search"),
-            Whole("least_medium", 10, 1, 1000, "the number of waiting medium jobs that forms a group"),
+            Choice(
+                "search",
+                "ilds",
+                ("ilds", "lex", "dds"),
+                "the walk of the search through the orders",
+            ),
+            Whole(
+                "budget",
+                10_000,
+                1,
+                10_000_000,
+                "the number of complete orders and cuts that ends a search",
+            ),
+            Whole(
+                "least_medium", 10, 1, 1000, "the number of waiting medium jobs that forms a group"
+            ),
             Whole("most_medium", 20, 1, 1000, "the longest group of medium jobs"),
             Whole("least_long", 5, 1, 1000, "the number of waiting long jobs that forms a group"),
             Whole("most_long", 30, 1, 1000, "the longest group of long jobs"),
             *_switches(
-                select="whether last end, utilisation and response choose among the three best orders",
+                select=(
+                    "whether last end, utilisation and response choose among the three best orders"
+                ),
                 shift="whether jobs are tried in holes that are slightly too short",
                 dynamic="whether jobs that fit start on arrival while a group is carried out",
                 halves="whether the longest groups are searched in two halves",
@@ -395,14 +577,27 @@ POLICIES |= {
     ),
     "bottom-line": PolicyEntry(
         lambda name, nodes, bound, **values: _lazy("groups", "BottomLine")(
-            name, rules=_slice_rules(values), nodes=nodes, bound=bound * 3_600_000_000 if bound else None
+            name,
+            rules=_slice_rules(values),
+            nodes=nodes,
+            bound=bound * 3_600_000_000 if bound else None,
         ),
-        "scojo, in which a search for the least excessive wait, then the least slowdown, orders a class in every pass",
+        (
+            "scojo, in which a search for the least excessive wait, then the least slowdown, "
+            "orders a "
+            "class in every pass"
+        ),
         f"Vasupongayya, Chiang and Massey 2005; {_GROUPS}, section 9.5",
         (
             *_SLICES,
             Whole("nodes", 1000, 1, 10_000_000, "the number of placements that ends a search"),
-            Whole("bound", 0, 0, 1_000_000, "the longest wait in hours that is not excessive; 0: the longest wait so far"),
+            Whole(
+                "bound",
+                0,
+                0,
+                1_000_000,
+                "the longest wait in hours that is not excessive; 0: the longest wait so far",
+            ),
         ),
         is_interrupting=True,
     ),
@@ -413,7 +608,8 @@ def load_policy(text: str) -> Policy:
     """Return the policy that a text such as ``hybrid:depth=4`` or ``mine:Smallest`` names.
 
     Raises:
-        UsageError: for an unknown name or parameter (with the nearest known one), or a class that cannot be loaded.
+        UsageError: for an unknown name or parameter (with the nearest known one), or a class that
+            cannot be loaded.
     """
     head, _, tail = text.partition(":")
     if head in POLICIES:
@@ -438,7 +634,8 @@ def load_policy(text: str) -> Policy:
         return _own(head, tail, text)
     known = [*POLICIES, *of_packages]
     raise UsageError(
-        f"policy {text!r}: there is no policy {head!r}{suggestion(head, known)} (known: {', '.join(known)}; "
+        f"policy {text!r}: there is no policy {head!r}{suggestion(head, known)} (known: "
+        f"{', '.join(known)}; "
         "or module:Class for one of your own)"
     )
 
@@ -449,8 +646,8 @@ def announced() -> dict[str, EntryPoint]:
 
 
 def own_class(text: str) -> str | None:
-    """Return the ``module:Class`` of a user's own policy in a text; None if the text has another form or the registry
-    knows its name.  Nothing is loaded.
+    """Return the ``module:Class`` of a user's own policy in a text; None if the text has another
+    form or the registry knows its name.  Nothing is loaded.
     """
     head, _, tail = text.partition(":")
     name = tail.partition(":")[0]
@@ -460,7 +657,8 @@ def own_class(text: str) -> str | None:
 
 
 def canonical_text(text: str) -> str | None:
-    """Return the canonical name of a registered policy written as ``text``; None for a user's own.  Nothing is loaded.
+    """Return the canonical name of a registered policy written as ``text``; None for a user's own.
+     Nothing is loaded.
 
     Raises:
         UsageError: for an unknown name or parameter of a registered policy.
@@ -471,11 +669,14 @@ def canonical_text(text: str) -> str | None:
     entry, pairs = POLICIES[head], [pair for pair in tail.split(",") if pair]
     if entry.is_wrapper:
         return _wrapped(head, entry, pairs, text).name
-    return canonical_name(head, read_parameters(pairs, entry.parameters, f"policy {text!r}"), entry.parameters)
+    return canonical_name(
+        head, read_parameters(pairs, entry.parameters, f"policy {text!r}"), entry.parameters
+    )
 
 
 def name_among(text: str, names: Iterable[str]) -> str:
-    """Return the name in ``names`` of the policy written as ``text``: the text itself, or its canonical name.
+    """Return the name in ``names`` of the policy written as ``text``: the text itself, or its
+    canonical name.
 
     If neither is there, the text is returned unchanged; no user's own code is loaded to find out.
     """
@@ -504,7 +705,9 @@ def _wrapped(head: str, entry: PolicyEntry, pairs: list[str], text: str) -> _Wra
     inner = str(values.pop("inner"))
     known = POLICIES[inner].parameters
     inner_values = read_parameters(
-        [pair.removeprefix("inner.") for pair in pairs if pair not in own], known, f"policy {text!r}, inner"
+        [pair.removeprefix("inner.") for pair in pairs if pair not in own],
+        known,
+        f"policy {text!r}, inner",
     )
     inner_name = canonical_name(inner, inner_values, known)
     name = canonical_name(head, {**values, "inner": inner}, entry.parameters)
@@ -518,7 +721,8 @@ def _own(module: str, tail: str, text: str) -> Policy:
     if module.endswith(".py"):
         meant = f"{os.path.basename(module).removesuffix('.py')}:{tail}"
         raise UsageError(
-            f"policy {text!r}: {module!r} is a file; name its module: {meant}, if the file is in the current folder or in one "
+            f"policy {text!r}: {module!r} is a file; name its module: {meant}, if the file is in "
+            "the current folder or in one "
             "of PYTHONPATH"
         )
     # A module in the user's folder, as with "python -m"; after everything that is installed.
@@ -529,7 +733,9 @@ def _own(module: str, tail: str, text: str) -> Policy:
     except AttributeError as error:
         raise UsageError(f"policy {text!r}: module {module!r} has no {name!r}") from error
     except (Exception, SystemExit) as error:
-        raise UsageError(f"policy {text!r}: module {module!r} cannot be imported: {_one_line(error)}") from error
+        raise UsageError(
+            f"policy {text!r}: module {module!r} cannot be imported: {_one_line(error)}"
+        ) from error
     return _make(made, parameters, text)
 
 

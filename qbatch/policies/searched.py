@@ -1,8 +1,10 @@
-"""List schedulers that put their queue in order by a search: FCFS, EASY and the hybrid, apart from the order.
+"""List schedulers that put their queue in order by a search: FCFS, EASY and the hybrid, apart from
+the order.
 
-The search places the jobs at the head of the queue one after another on the processors that the running jobs leave, in many
-orders near the policy's own (:mod:`qbatch.planning.search`).  The pass follows the order with the least sum of bounded slowdowns.
-Only the pass looks at hosts and memory, not the search.
+The search places the jobs at the head of the queue one after another on the processors that the
+running jobs leave, in many orders near the policy's own (:mod:`qbatch.planning.search`).  The pass
+follows the order with the least sum of bounded slowdowns. Only the pass looks at hosts and memory,
+not the search.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ class SearchedBackfill:
         order = self.inner.in_order(view)
         head = order[:FIRST]
         columns = view.columns
-        jobs = searching.jobs_to_search(columns.procs[head], columns.estimate[head], columns.submit[head], 1)
+        jobs = searching.jobs_to_search(
+            columns.procs[head], columns.estimate[head], columns.submit[head], 1
+        )
         ends, amounts, count = view.expected_ends()
         base: Int64Array = _profiles.new_profile(view.free_procs, view.now, 2 * count + 16)
         for end, procs in zip(ends[:count].tolist(), amounts[:count].tolist(), strict=True):

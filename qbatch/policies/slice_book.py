@@ -1,4 +1,5 @@
-"""The memory of the time-shared policies: the jobs by class, the owners of nodes, the clock of the slices, the groups."""
+"""The memory of the time-shared policies: the jobs by class, the owners of nodes, the clock of the
+slices, the groups."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ NO_CLASS = -1
 class Group:
     """A group that is carried out.
 
-    In order: the planned rows that have not begun, in plan order; the job that ends the group.  Then: whether that job ended in
-    the slice of another class; whether the group is over.
+    In order: the planned rows that have not begun, in plan order; the job that ends the group.
+     Then: whether that job ended in the slice of another class; whether the group is over.
     """
 
     rows: list[int]
@@ -36,7 +37,8 @@ class Group:
 
 @dataclass
 class SearchCounts:
-    """The counters of searches: groups and jobs in them, by class; placements; prefixes that were cut."""
+    """The counters of searches: groups and jobs in them, by class; placements; prefixes that were
+    cut."""
 
     groups: list[int] = field(default_factory=lambda: [0, 0, 0])
     grouped: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -47,10 +49,12 @@ class SearchCounts:
 class SliceBook:
     """The jobs in the system (as the kernels take them), the nodes, the clock, the groups by class.
 
-    ``kind``: the class that has the slice, ``NO_CLASS`` in a switch and while there is no job.  ``until``: when slice or switch
-    end.  ``last``: the class of the slice before a switch.  ``is_switching``: a switch is under way.  ``present``: number of jobs
-    by class.  ``strays``: hosts and processors of jobs that were suspended before this policy and own no nodes yet;
-    ``holders``: those that have kept their memory.  ``allocations``: of each job that has begun, if hosts matter.
+    ``kind``: the class that has the slice, ``NO_CLASS`` in a switch and while there is no job.
+     ``until``: when slice or switch end.  ``last``: the class of the slice before a switch.
+     ``is_switching``: a switch is under way.  ``present``: number of jobs by class.  ``strays``:
+    hosts and processors of jobs that were suspended before this policy and own no nodes yet;
+    ``holders``: those that have kept their memory.  ``allocations``: of each job that has begun, if
+    hosts matter.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -58,7 +62,9 @@ class SliceBook:
         self.count = 0
         self.owners: Int64Array = np.full((3, machine.procs), slices.NO_JOB, np.int64)
         self.busy: Int64Array = np.full(machine.procs, slices.NO_JOB, np.int64)
-        self.hosts: Int64Array = np.repeat(np.arange(len(machine.hosts)), [host.cpus for host in machine.hosts])
+        self.hosts: Int64Array = np.repeat(
+            np.arange(len(machine.hosts)), [host.cpus for host in machine.hosts]
+        )
         self.is_one_host = len(machine.hosts) == 1
         self.is_one_pool = machine.is_one_pool
         self.procs = self.open_procs = machine.procs
@@ -125,10 +131,13 @@ class SliceBook:
     def allocation(self, row: int, kind: int) -> Allocation:
         """Return the hosts of the nodes of a row."""
         hosts, counts = np.unique(self.hosts[self.owners[kind] == row], return_counts=True)
-        return ranges_of((host, count, 0, 1) for host, count in zip(hosts.tolist(), counts.tolist(), strict=True))
+        return ranges_of(
+            (host, count, 0, 1) for host, count in zip(hosts.tolist(), counts.tolist(), strict=True)
+        )
 
     def follow(self, view: View) -> None:
-        """Remove ended and withdrawn jobs, also from the groups; the clock still shows the slice that ran until now."""
+        """Remove ended and withdrawn jobs, also from the groups; the clock still shows the slice
+        that ran until now."""
         for row in view.finished:
             for kind, group in enumerate(self.groups):
                 if group is None:
@@ -157,7 +166,8 @@ class SliceBook:
         return rows
 
     def settle_hosts(self, view: View) -> None:
-        """Close the nodes of closed hosts, and those that the engine withholds; add running jobs that are unknown."""
+        """Close the nodes of closed hosts, and those that the engine withholds; add running jobs
+        that are unknown."""
         known = set(self.jobs["row"][: self.count].tolist())
         self.busy[self.busy == slices.CLOSED] = slices.NO_JOB
         for row in view.running:
@@ -183,12 +193,15 @@ class SliceBook:
         self._take_up(run, job, kind, slices.RUNNING)
         for chunk in run.allocation:
             for host in chunk.hosts:
-                idle = np.flatnonzero((self.hosts == host) & (self.busy < 0) & (self.owners[kind] == slices.NO_JOB))
+                idle = np.flatnonzero(
+                    (self.hosts == host) & (self.busy < 0) & (self.owners[kind] == slices.NO_JOB)
+                )
                 self.owners[kind, idle[: chunk.procs]] = run.row
                 self.busy[idle[: chunk.procs]] = run.row
 
     def adopt_suspended(self, run: Run, job: Job, kind: int) -> None:
-        """Add a suspended job that is unknown: it owns nodes of its hosts as soon as its class leaves some."""
+        """Add a suspended job that is unknown: it owns nodes of its hosts as soon as its class
+        leaves some."""
         self._take_up(run, job, kind, slices.STRAY)
         if run.holds_memory:
             self.holders.add(run.row)
@@ -206,7 +219,10 @@ class SliceBook:
         for row, parts in sorted(self.strays.items()):
             slot = self.slot_of(row)
             owners = self.owners[int(self.jobs["kind"][slot])]
-            found = [np.flatnonzero((self.hosts == host) & (owners == slices.NO_JOB))[:procs] for host, procs in parts]
+            found = [
+                np.flatnonzero((self.hosts == host) & (owners == slices.NO_JOB))[:procs]
+                for host, procs in parts
+            ]
             if all(len(each) == procs for each, (_, procs) in zip(found, parts, strict=True)):
                 nodes = np.concatenate(found)
                 owners[nodes] = row

@@ -1,4 +1,5 @@
-"""The rules of time slices: classes, lengths, shares (no kernels, because the referee imports them too)."""
+"""The rules of time slices: classes, lengths, shares (no kernels, because the referee imports them
+too)."""
 
 from __future__ import annotations
 
@@ -19,11 +20,12 @@ MEDIUM_FROM, LONG_FROM = 600 * SECOND, 10_800 * SECOND
 class SliceRules(msgspec.Struct, frozen=True):
     """The parameters of one time-shared policy.
 
-    ``lengths``: of the slices of short, medium and long jobs, and ``switch``: of a switch, microseconds.  ``shares``: of the
-    time, in thousandths, that the classes have (for estimated responses).  ``is_easy``: backfilling inside a slice
-    keeps one reservation, not one for every job.  ``is_smart``: jobs of other classes use what a class leaves.  ``class_by``:
-    ``estimate``, ``queue`` (numbers 1, 2, 3) or ``none`` (all are of one class, which has the machine alone).  ``night``:
-    the hours of the day between which other lengths and shares hold, with these.
+    ``lengths``: of the slices of short, medium and long jobs, and ``switch``: of a switch,
+    microseconds.  ``shares``: of the time, in thousandths, that the classes have (for estimated
+    responses).  ``is_easy``: backfilling inside a slice keeps one reservation, not one for every
+    job.  ``is_smart``: jobs of other classes use what a class leaves.  ``class_by``: ``estimate``,
+    ``queue`` (numbers 1, 2, 3) or ``none`` (all are of one class, which has the machine alone).
+     ``night``: the hours of the day between which other lengths and shares hold, with these.
     """
 
     lengths: tuple[int, int, int]
@@ -37,7 +39,8 @@ class SliceRules(msgspec.Struct, frozen=True):
     night_shares: tuple[int, int, int] = (0, 0, 0)
 
     def is_night(self, now: int) -> bool:
-        """Return whether the night's shares hold: from one hour of the day to another, by the clock of the instants."""
+        """Return whether the night's shares hold: from one hour of the day to another, by the clock
+        of the instants."""
         if self.night is None:
             return False
         hour, (begin, end) = now // HOUR % 24, self.night
@@ -61,16 +64,25 @@ class SliceRules(msgspec.Struct, frozen=True):
 
 
 def slice_rules(
-    cycle: int, switch: int, short: int, medium: int, long: int, class_by: str, night: tuple[int, int, int], *,
-    is_easy: bool, is_smart: bool,
-) -> SliceRules:  # fmt: skip
-    """Return rules from the parameters of a policy: seconds, and the shares of medium and long jobs in thousandths (rule 2).
+    cycle: int,
+    switch: int,
+    short: int,
+    medium: int,
+    long: int,
+    class_by: str,
+    night: tuple[int, int, int],
+    *,
+    is_easy: bool,
+    is_smart: bool,
+) -> SliceRules:
+    """Return rules from the parameters of a policy: seconds, and the shares of medium and long jobs
+    in thousandths (rule 2).
 
     Every slice lasts at least a second, even if short slices leave nothing of the cycle.
 
     Args:
-        night: the share of medium jobs at night (0: the same as at daytime), with the rest for long ones, and the hours at which
-            the night begins and ends.
+        night: the share of medium jobs at night (0: the same as at daytime), with the rest for long
+            ones, and the hours at which the night begins and ends.
     """
     by_day = _lengths(cycle, short, medium, long)
     shares = (1000, 1000, 1000) if class_by == "none" else (1000 - medium - long, medium, long)
@@ -81,7 +93,9 @@ def slice_rules(
     share = min(share, medium + long - 1)
     at_night = _lengths(cycle, short, share, medium + long - share)
     other = shares if class_by == "none" else (shares[0], share, medium + long - share)
-    return msgspec.structs.replace(rules, night=(begin, end), night_lengths=at_night, night_shares=other)
+    return msgspec.structs.replace(
+        rules, night=(begin, end), night_lengths=at_night, night_shares=other
+    )
 
 
 def _lengths(cycle: int, short: int, medium: int, long: int) -> tuple[int, int, int]:

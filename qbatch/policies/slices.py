@@ -1,10 +1,12 @@
 """Coarse-grain time sharing: short, medium and long jobs have the machine in turns (SCOJO-PECT).
 
-Source: SCOJO-PECT, as section 4 of the thesis on group optimisation describes it; exact readings in docs/spec/papers.md 4.10,
-rules 1 to 7.  At the end of a slice every running job is suspended to disk, then no job runs during a switch, and the next class
-with a job has its slice.  A job resumes where it was: its nodes are its own from its first start to its end.
+Source: SCOJO-PECT, as section 4 of the thesis on group optimisation describes it; exact readings in
+docs/spec/papers.md 4.10, rules 1 to 7.  At the end of a slice every running job is suspended to
+disk, then no job runs during a switch, and the next class with a job has its slice.  A job resumes
+where it was: its nodes are its own from its first start to its end.
 
-A node is a processor, numbered host by host, so that hosts of one processor and hosts that jobs may span give the same result.
+A node is a processor, numbered host by host, so that hosts of one processor and hosts that jobs may
+span give the same result.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ _profiles = entries_to(profiles)
 
 
 class Places:
-    """What is free on the hosts during a pass, if hosts matter: jobs that may run by the count of processors are placed
-    here.
+    """What is free on the hosts during a pass, if hosts matter: jobs that may run by the count of
+    processors are placed here.
 
-    A job owns its processors and its memory on its hosts from its first start to its end, among the jobs of its class.
-    So all suspended jobs of a class can resume together when its slice begins.
+    A job owns its processors and its memory on its hosts from its first start to its end, among the
+    jobs of its class. So all suspended jobs of a class can resume together when its slice begins.
     """
 
     def __init__(self, view: View, book: SliceBook) -> None:
@@ -48,19 +50,27 @@ class Places:
                     self._own(slot, 1)
 
     def give_back(self, rows: list[int]) -> None:
-        """Add the memory of running jobs that were suspended in this pass, before any job was placed."""
+        """Add the memory of running jobs that were suspended in this pass, before any job was
+        placed."""
         for row in rows:
             for host, _, memory in parts_of(self.view.running[row].allocation):
                 self.memory[host] += memory
 
     def put(self, slot: int) -> Action | None:
         """Start or resume a job if its hosts have the capacity; return the action."""
-        return self._resume(slot) if self.book.jobs["state"][slot] == slices.SUSPENDED else self._start(slot)
+        return (
+            self._resume(slot)
+            if self.book.jobs["state"][slot] == slices.SUSPENDED
+            else self._start(slot)
+        )
 
     def _own(self, slot: int, sign: int) -> None:
         """Add the memory of a suspended job to what its class owns, or (-1) remove it."""
         book = self.book
-        row, owned = int(book.jobs["row"][slot]), self.suspended_memory[int(book.jobs["kind"][slot])]
+        row, owned = (
+            int(book.jobs["row"][slot]),
+            self.suspended_memory[int(book.jobs["kind"][slot])],
+        )
         for host, _, memory in parts_of(book.allocations[row]) if row not in book.holders else ():
             owned[host] += sign * memory
 
@@ -70,7 +80,8 @@ class Places:
         mine = book.owners[kind] == row
         parts = list(parts_of(book.allocations[row]))
         has_memory = row in book.holders or all(
-            memory <= self.memory[host] or not self.view.machine.hosts[host].memory for host, _, memory in parts
+            memory <= self.memory[host] or not self.view.machine.hosts[host].memory
+            for host, _, memory in parts
         )
         if not has_memory or not (book.busy[mine] == slices.NO_JOB).all():
             return None
@@ -84,7 +95,10 @@ class Places:
         row, kind = int(book.jobs["row"][slot]), int(book.jobs["kind"][slot])
         is_idle = (book.busy == slices.NO_JOB) & (book.owners[kind] == slices.NO_JOB)
         free = np.bincount(book.hosts[is_idle], minlength=len(view.machine.hosts)).tolist()
-        memory = [have - owned for have, owned in zip(self.memory, self.suspended_memory[kind], strict=True)]
+        memory = [
+            have - owned
+            for have, owned in zip(self.memory, self.suspended_memory[kind], strict=True)
+        ]
         job = view.jobs[row]
         allocation = view.window.kind.allocation(view.machine, free, memory, job)
         if not allocation:
@@ -111,8 +125,9 @@ class Places:
 class SlicePass:
     """One pass in a slice: the arrays that its steps work on.
 
-    If free processors are all that a job needs, a step of the kernels assigns nodes itself.  If hosts matter, it stops at each
-    job that may run by the profile, which counts processors only; this class places that job, or not, and the step continues.
+    If free processors are all that a job needs, a step of the kernels assigns nodes itself.  If
+    hosts matter, it stops at each job that may run by the profile, which counts processors only;
+    this class places that job, or not, and the step continues.
     """
 
     def __init__(self, view: View, book: SliceBook) -> None:
@@ -127,26 +142,48 @@ class SlicePass:
     def draw(self) -> None:
         """Write the profile of the running jobs."""
         book = self.book
-        _kernels.draw_profile(self.profile, self.now, self.until, self.kind, book.open_procs, book.jobs, book.count)
+        _kernels.draw_profile(
+            self.profile, self.now, self.until, self.kind, book.open_procs, book.jobs, book.count
+        )
 
     def resume(self) -> None:
         """Resume the suspended jobs of the class."""
         jobs, *state = self._state
-        self._step(_kernels.resume_class, self.now, self.kind, jobs, self.book.count, *state, is_booked=True)
+        self._step(
+            _kernels.resume_class,
+            self.now,
+            self.kind,
+            jobs,
+            self.book.count,
+            *state,
+            is_booked=True,
+        )
 
     def waiting(self) -> Int64Array:
         """Return the slots of the waiting jobs of the class, in sequence."""
         return self.book.places(slices.WAITING, self.kind)
 
     def book_in_order(self, order: Int64Array) -> Int64Array:
-        """Book jobs (by slot) one after another, start those booked for now; return the planned starts."""
+        """Book jobs (by slot) one after another, start those booked for now; return the planned
+        starts."""
         planned = np.empty(len(order), np.int64)
-        self._step(_kernels.book_in_order, self.now, order, self.profile, *self._state, planned, is_booked=True)
+        self._step(
+            _kernels.book_in_order,
+            self.now,
+            order,
+            self.profile,
+            *self._state,
+            planned,
+            is_booked=True,
+        )
         return planned
 
     def backfill(self, order: Int64Array, *, is_in_order: bool) -> None:
-        """Start each job that fits over its whole estimate; ``is_in_order``: after a reservation for the first that does not."""
-        self._step(_kernels.backfill_easily, self.now, order, is_in_order, self.profile, *self._state)
+        """Start each job that fits over its whole estimate; ``is_in_order``: after a reservation
+        for the first that does not."""
+        self._step(
+            _kernels.backfill_easily, self.now, order, is_in_order, self.profile, *self._state
+        )
 
     def start_arrivals(self, *, takes_others: bool) -> None:
         """Start the jobs that arrived in this round and fit."""
@@ -165,10 +202,13 @@ class SlicePass:
             self._fill_in(found[:count])
 
     def _fill_in(self, order: Int64Array) -> None:
-        self._step(_kernels.fill_in, self.now, self.until, self.kind, order, self.profile, *self._state)
+        self._step(
+            _kernels.fill_in, self.now, self.until, self.kind, order, self.profile, *self._state
+        )
 
     def _step(self, step: Any, *arguments: Any, is_booked: bool = False) -> None:
-        """Run a step to its end; ``is_booked``: it has booked the jobs at which it stops, or need not."""
+        """Run a step to its end; ``is_booked``: it has booked the jobs at which it stops, or need
+        not."""
         progress = np.zeros(2, np.int64)
         if self.places is None:
             step(*arguments, True, progress)
@@ -183,7 +223,9 @@ class SlicePass:
                 end = self.now + _kernels.left_of(jobs, slot, self.now)
                 is_own = jobs["kind"][slot] == self.kind
                 procs = int(jobs["open_procs"][slot])
-                _profiles.add(self.profile, self.now, end if is_own else min(end, self.until), -procs)
+                _profiles.add(
+                    self.profile, self.now, end if is_own else min(end, self.until), -procs
+                )
 
     def begun(self) -> set[int]:
         """Return the rows that start or resume."""
@@ -209,7 +251,8 @@ class SlicePass:
 
 
 class SliceScheduler:
-    """Slices of three classes in turn, with EASY or conservative backfilling in them, and smart backfilling by other classes."""
+    """Slices of three classes in turn, with EASY or conservative backfilling in them, and smart
+    backfilling by other classes."""
 
     knows_resources = False
 
@@ -229,7 +272,13 @@ class SliceScheduler:
             self._take_up(view, book)
         for row in view.arrived:
             self._enter(view, book, row)
-        if not (view.finished or view.arrived or view.withdrawn or view.is_machine_changed or view.now >= book.until):
+        if not (
+            view.finished
+            or view.arrived
+            or view.withdrawn
+            or view.is_machine_changed
+            or view.now >= book.until
+        ):
             return ()  # woken for the end of a slice that had ended already
         suspended = self._settle(view.now, book)
         actions: list[Action] = [Suspend(row, keep_memory=False) for row in suspended]
@@ -239,8 +288,11 @@ class SliceScheduler:
             work = SlicePass(view, book)
             if work.places is not None:
                 work.places.give_back(suspended)
-            # No job starts while a job that was suspended before this policy waits for nodes of its hosts, all open.
-            if any(view.closed.isdisjoint(host for host, _ in parts) for parts in book.strays.values()):
+            # No job starts while a job that was suspended before this policy waits for nodes of its
+            # hosts, all open.
+            if any(
+                view.closed.isdisjoint(host for host, _ in parts) for parts in book.strays.values()
+            ):
                 work.resume()
                 actions += work.actions()
             else:
@@ -293,10 +345,13 @@ class SliceScheduler:
 
     def _enter(self, view: View, book: SliceBook, row: int) -> None:
         job = view.jobs[row]
-        book.enter(row, job.procs, self.rules.class_of(job.estimate, job.queue), job.estimate, job.submit)
+        book.enter(
+            row, job.procs, self.rules.class_of(job.estimate, job.queue), job.estimate, job.submit
+        )
 
     def _take_up(self, view: View, book: SliceBook) -> None:
-        """Follow a change of the hosts; add jobs that are unknown (parked before, or begun under another policy)."""
+        """Follow a change of the hosts; add jobs that are unknown (parked before, or begun under
+        another policy)."""
         arrived = set(view.arrived)
         for runs, adopt in ((view.running, book.adopt), (view.suspended, book.adopt_suspended)):
             for row, run in sorted(runs.items()):
@@ -317,10 +372,15 @@ class SliceScheduler:
         free = view.free_procs
         if book.fact(row, "state") in (slices.SUSPENDED, slices.STRAY):
             begin = self.next_slice(book, view.now, kind)
-            text = f"is suspended to disk; {NAMES[kind]} jobs have the machine again at {_at(begin)} at the earliest"
+            text = (
+                f"is suspended to disk; {NAMES[kind]} jobs have the machine again at "
+                f"{_at(begin)} at the earliest"
+            )
             if kind == book.kind:
                 text = "is suspended to disk: its own processors are closed"
-            return Reason("on-disk", self.name, text, {"next_slice": begin, "slice_end": book.until})
+            return Reason(
+                "on-disk", self.name, text, {"next_slice": begin, "slice_end": book.until}
+            )
         numbers = {"procs": procs, "free": free, "slice_end": book.until}
         if kind == book.kind:
             if procs > free:
@@ -330,19 +390,31 @@ class SliceScheduler:
             group = book.groups[kind]
             if group is not None and row in group.rows:
                 place, of = group.rows.index(row) + 1, len(group.rows)
-                text = f"is number {place} of {of} jobs in the plan of a group, and is to start later by it"
-                return Reason("planned", self.name, text, numbers, tuple(group.rows[: place - 1][:10]))
-            text = f"starting now would delay another {NAMES[kind]} job, or its nodes belong to a suspended one"
+                text = (
+                    f"is number {place} of {of} jobs in the plan of a group, and is to start "
+                    "later by it"
+                )
+                return Reason(
+                    "planned", self.name, text, numbers, tuple(group.rows[: place - 1][:10])
+                )
+            text = (
+                f"starting now would delay another {NAMES[kind]} job, or its nodes belong to a "
+                "suspended one"
+            )
             return Reason("reservation", self.name, text, numbers)
         begin = self.next_slice(book, view.now, kind)
         current = "a switch" if book.is_switching else f"the slice of {NAMES[book.kind]} jobs"
         if begin <= view.now:
             return Reason(COULD_START, self.name, "could start now")
-        text = f"{NAMES[kind]} jobs have the machine again at {_at(begin)}; now it is {current}, until {_at(book.until)}"
+        text = (
+            f"{NAMES[kind]} jobs have the machine again at {_at(begin)}; now it is {current}, "
+            f"until {_at(book.until)}"
+        )
         return Reason("slice", self.name, text, {**numbers, "next_slice": begin})
 
     def phase(self, view: View) -> Phase:
-        """Return the current slice, its end, the suspended jobs, and when the other classes have the machine."""
+        """Return the current slice, its end, the suspended jobs, and when the other classes have
+        the machine."""
         book: SliceBook = view.memory
         on_disk = book.rows(slices.SUSPENDED)
         procs = sum(book.fact(row, "procs") for row in on_disk)
@@ -354,7 +426,8 @@ class SliceScheduler:
         return Phase(name, book.until, tuple((name, at) for at, name in turns), len(on_disk), procs)
 
     def next_slice(self, book: SliceBook, now: int, kind: int) -> int:
-        """Return when a class has the machine next, if the classes with jobs keep having some; ``now`` if it has it."""
+        """Return when a class has the machine next, if the classes with jobs keep having some;
+        ``now`` if it has it."""
         if book.kind == kind or (book.kind == NO_CLASS and not book.is_switching):
             return now
         at = book.until if book.is_switching else book.until + self.rules.switch

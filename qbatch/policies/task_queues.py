@@ -1,9 +1,10 @@
-"""Task queues: every host has its own queue; a task is routed to one on arrival, and each host selects the next by itself.
+"""Task queues: every host has its own queue; a task is routed to one on arrival, and each host
+selects the next by itself.
 
-Source: Karatza and Hilzer 2003, section 2.2; exact readings in docs/spec/papers.md 5.5, rules 8 to 10.  A station is a host
-with as many servers as processors.  A job is a task; jobs with the same ``parent`` are its tasks, and an uncompleted task counts
-wherever it is.  If the host cannot yet hold a selected task, the station waits.  Tasks queued at a host that closes are
-routed again.
+Source: Karatza and Hilzer 2003, section 2.2; exact readings in docs/spec/papers.md 5.5, rules 8 to
+10.  A station is a host with as many servers as processors.  A job is a task; jobs with the same
+``parent`` are its tasks, and an uncompleted task counts wherever it is.  If the host cannot yet
+hold a selected task, the station waits.  Tasks queued at a host that closes are routed again.
 """
 
 from __future__ import annotations
@@ -30,22 +31,38 @@ ROUTINGS = {"probabilistic": task_queues.PROBABILISTIC, "shortest": task_queues.
 """Routing by name."""
 
 DISCIPLINES = {
-    "fcfs": task_queues.FCFS, "stf": task_queues.STF, "snutf": task_queues.SNUTF, "lstf": task_queues.LSTF,
+    "fcfs": task_queues.FCFS,
+    "stf": task_queues.STF,
+    "snutf": task_queues.SNUTF,
+    "lstf": task_queues.LSTF,
     "snutf-stf": task_queues.SNUTF_STF,
-}  # fmt: skip
+}
 """Disciplines by name."""
 
 NOWHERE = -1
 """The station of a task that only closed hosts could hold."""
 
-_WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_WORDS = (
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+)
 
 
 class QueueRules(NamedTuple):
-    """How tasks are routed and selected: ``routing`` of ``ROUTINGS``, ``discipline`` of ``DISCIPLINES``.
+    """How tasks are routed and selected: ``routing`` of ``ROUTINGS``, ``discipline`` of
+    ``DISCIPLINES``.
 
-    ``limit``: the number of selections after which ``lstf`` takes the oldest; ``ties``: among the shortest queues a ``random``
-    one or the ``lowest``; ``seed``: of the draws of jobs that bring none.
+    ``limit``: the number of selections after which ``lstf`` takes the oldest; ``ties``: among the
+    shortest queues a ``random`` one or the ``lowest``; ``seed``: of the draws of jobs that bring
+    none.
     """
 
     routing: str = "shortest"
@@ -56,8 +73,9 @@ class QueueRules(NamedTuple):
 
 
 class Station:
-    """The queue of one host: ``queue[?]`` (:mod:`~qbatch.planning.kernels.task_queues`), in use up to ``waiting``; the
-    number of its tasks that ``run``; the row of a ``chosen`` task that does not fit yet, -1 for none."""
+    """The queue of one host: ``queue[?]`` (:mod:`~qbatch.planning.kernels.task_queues`), in use up
+    to ``waiting``; the number of its tasks that ``run``; the row of a ``chosen`` task that does not
+    fit yet, -1 for none."""
 
     __slots__ = ("chosen", "queue", "running", "waiting")
 
@@ -90,9 +108,9 @@ class Station:
 class StationBook:
     """The memory of the policy.
 
-    In order: its stations, by host; the number of selections of each since it took the oldest; the station of each task.  Then:
-    of each parent, by its index in ``left``, how many tasks have not ended; and what another policy had ``accepted``, which is
-    not refused.
+    In order: its stations, by host; the number of selections of each since it took the oldest; the
+    station of each task.  Then: of each parent, by its index in ``left``, how many tasks have not
+    ended; and what another policy had ``accepted``, which is not refused.
     """
 
     def __init__(self, hosts: int) -> None:
@@ -156,7 +174,10 @@ class TaskQueues:
     def __init__(self, name: str, **rules: Any) -> None:
         self.name = name
         self.rules = QueueRules(**rules)
-        self._routing, self._discipline = ROUTINGS[self.rules.routing], DISCIPLINES[self.rules.discipline]
+        self._routing, self._discipline = (
+            ROUTINGS[self.rules.routing],
+            DISCIPLINES[self.rules.discipline],
+        )
 
     def new_memory(self, machine: Machine) -> StationBook:
         """Return empty stations.
@@ -178,14 +199,17 @@ class TaskQueues:
             for row, run in (*view.running.items(), *view.suspended.items()):
                 book.count(row, _parent(view.jobs[row]))
                 book.run(row, run.allocation[0].host)
-            book.accepted.update({*view.queue.tolist(), *view.parked.tolist()}.difference(view.arrived))
+            book.accepted.update(
+                {*view.queue.tolist(), *view.parked.tolist()}.difference(view.arrived)
+            )
         gone = set(view.withdrawn)
         arrived = [row for row in (*view.requeued, *view.arrived) if row not in gone]
         yield from self._route(view, book, arrived if is_known else self._unrouted(view, book))
         yield from self._select(view, book)
 
     def _unrouted(self, view: View, book: StationBook) -> list[int]:
-        """Return all waiting rows that are at no open host, in order of sequence; first those of closed hosts, in their order."""
+        """Return all waiting rows that are at no open host, in order of sequence; first those of
+        closed hosts, in their order."""
         # Rows were added in the order of routing, which is that of their sequence.
         again = [row for row, station in book.station_of.items() if station in view.closed]
         for row in again:
@@ -197,7 +221,10 @@ class TaskQueues:
         """Add rows to queues, one after another."""
         if not rows:
             return
-        lengths, cpus = book.lengths(), np.array([host.cpus for host in view.machine.hosts], np.int64)
+        lengths, cpus = (
+            book.lengths(),
+            np.array([host.cpus for host in view.machine.hosts], np.int64),
+        )
         is_open = np.ones(len(cpus), np.bool_)
         is_open[list(view.closed)] = False
         found: dict[tuple[object, ...], BoolArray] = {}
@@ -212,7 +239,9 @@ class TaskQueues:
                 yield Reject(row, self._refusal(view, job))
                 continue
             place = book.count(row, _parent(job))
-            station = _kernels.routed(self._routing, self._drawn(job), lengths, np.where(holders & is_open, cpus, 0))
+            station = _kernels.routed(
+                self._routing, self._drawn(job), lengths, np.where(holders & is_open, cpus, 0)
+            )
             book.station_of[row] = station
             if station >= 0:
                 lengths[station] += 1
@@ -233,7 +262,10 @@ class TaskQueues:
 
     def _refusal(self, view: View, job: Job) -> Reason:
         most = max(host.cpus for host in view.machine.hosts)
-        text = f"a task runs inside one host, and no host can hold this one ({job.procs} processors; the widest host has {most})"
+        text = (
+            f"a task runs inside one host, and no host can hold this one ({job.procs} "
+            f"processors; the widest host has {most})"
+        )
         return Reason("too-wide", self.name, text, {"procs": job.procs, "most": most})
 
     def _select(self, view: View, book: StationBook) -> Iterator[Start]:
@@ -244,7 +276,11 @@ class TaskQueues:
                 row = station.chosen
                 if row < 0:
                     facts = (place, station.queue, station.waiting, book.left, book.selections)
-                    row = int(station.queue["task"][_kernels.select(self._discipline, self.rules.limit, *facts)])
+                    row = int(
+                        station.queue["task"][
+                            _kernels.select(self._discipline, self.rules.limit, *facts)
+                        ]
+                    )
                 allocation = free_now.place_on(view.jobs[row], place)
                 if not allocation:
                     station.chosen = row
@@ -266,7 +302,9 @@ class TaskQueues:
             key = book.left[queue["parent"]]
         else:
             key = queue["estimate"]
-        minor = queue["estimate"] if self._discipline == task_queues.SNUTF_STF else np.zeros_like(key)
+        minor = (
+            queue["estimate"] if self._discipline == task_queues.SNUTF_STF else np.zeros_like(key)
+        )
         rows = [int(each) for each in queue["task"][np.lexsort((minor, key))]]
         if station.chosen >= 0:
             rows = [station.chosen, *(row for row in rows if row != station.chosen)]
@@ -290,7 +328,11 @@ class TaskQueues:
         if place == NOWHERE and not view.resources.holders(job).any():
             return self._refusal(view, job)
         if place == NOWHERE:
-            return Reason("hosts-closed", self.name, "no open host can hold it alone; it is routed when one opens")
+            return Reason(
+                "hosts-closed",
+                self.name,
+                "no open host can hold it alone; it is routed when one opens",
+            )
         rows = self._in_order(book, place)
         ahead = rows[: rows.index(row)]
         host, free = view.machine.hosts[place].name, view.free[place]
@@ -300,7 +342,10 @@ class TaskQueues:
             parents = {book.parent_of[each] for each in ahead}
             text = f"{ordinal} in the queue of {host}, behind {_tasks(view, ahead, len(parents))}"
             return Reason("station-queue", self.name, text, numbers, tuple(ahead))
-        text = f"{ordinal} in the queue of {host}, which has {_amount(free, view.free_memory[place], job)} free; it needs "
+        text = (
+            f"{ordinal} in the queue of {host}, which has "
+            f"{_amount(free, view.free_memory[place], job)} free; it needs "
+        )
         text += _amount(job.procs, job.memory, job)
         there = [each for each, station in book.running_on.items() if station == place]
         return Reason("station-busy", self.name, text, numbers, tuple(there))

@@ -10,27 +10,57 @@ from qbatch.model.record import MICROSECONDS
 CODES: dict[str, str] = {
     "early-start": "a job started before it was submitted",
     "wrong-end": "the end of a job is not its start plus its run time",
-    "piece-times": "the execution intervals of a job overlap, or do not begin with its start and end with its end",
-    "piece-work": "the work of a job's execution intervals, without discarded ones, is not its processors x run time",
-    "overrun": "a job ran beyond its estimate, at which it must be killed; --no-kill allows it, as real machines did",
+    "piece-times": (
+        "the execution intervals of a job overlap, or do not begin with its start and "
+        "end with its end"
+    ),
+    "piece-work": (
+        "the work of a job's execution intervals, without discarded ones, is not its "
+        "processors x run time"
+    ),
+    "overrun": (
+        "a job ran beyond its estimate, at which it must be killed; --no-kill allows it, "
+        "as "
+        "real machines did"
+    ),
     "duplicate-job": "two rows have one job number",
-    "capacity": "more processors were in use than the machine has; logs of real machines often do so",
-    "in-pieces": "a job has several execution intervals, but the policy has no suspension, resizing or trial runs",
+    "capacity": (
+        "more processors were in use than the machine has; logs of real machines often do so"
+    ),
+    "in-pieces": (
+        "a job has several execution intervals, but the policy has no suspension, "
+        "resizing or trial runs"
+    ),
     "promise-broken": "a job started after its promised start",
-    "deadline-missed": "an accepted job ended after its deadline, although the policy did not withdraw the promise",
+    "deadline-missed": (
+        "an accepted job ended after its deadline, although the policy did not withdraw the promise"
+    ),
     "promise-moved": "the last promise of a job is later than its first",
-    "outside-slice": "time slices: a job ran during a switch, or beyond the slice in which it started or resumed",
+    "outside-slice": (
+        "time slices: a job ran during a switch, or beyond the slice in which it started or resumed"
+    ),
     "idle-in-slice": "time slices: a started job did not run while its class had the machine",
     "overtaken": "FCFS: a job started while an earlier one waited",
-    "clairvoyant": "EASY: a backfilled job ends by the shadow time by its run time only, not by its estimate",
-    "extra-misused": "EASY: backfilled jobs together took more than the extra processors of the head",
-    "head-delayed": "EASY: a backfilled job neither ends by the shadow time nor fits into the extra processors",
-    "guarantee": "EASY: the head started later than the shadow time of the instant at which it became head",
-    "wrong-promise": "conservative: the first promise is not the earliest start in the plan at the arrival",
+    "clairvoyant": (
+        "EASY: a backfilled job ends by the shadow time by its run time only, not by its estimate"
+    ),
+    "extra-misused": (
+        "EASY: backfilled jobs together took more than the extra processors of the head"
+    ),
+    "head-delayed": (
+        "EASY: a backfilled job neither ends by the shadow time nor fits into the extra processors"
+    ),
+    "guarantee": (
+        "EASY: the head started later than the shadow time of the instant at which it became head"
+    ),
+    "wrong-promise": (
+        "conservative: the first promise is not the earliest start in the plan at the arrival"
+    ),
     "plan-left": "conservative: a job left its reservation although no job ended early",
     "needless-wait": "a job waited although the policy would have started it",
 }
-"""Every code of a breach and its meaning; of two at one instant, the one that is earlier in this table comes first."""
+"""Every code of a breach and its meaning; of two at one instant, the one that is earlier in this
+table comes first."""
 
 _RANKS = {code: rank for rank, code in enumerate(CODES)}
 

@@ -1,6 +1,8 @@
-"""The conformance workloads: small logs, each with one trap, with the correct schedules of the policies.
+"""The conformance workloads: small logs, each with one trap, with the correct schedules of the
+policies.
 
-Each is a text file in ``conformance/``, in the five-column format, with the expectations in its comments::
+Each is a text file in ``conformance/``, in the five-column format, with the expectations in its
+comments::
 
     ; expect POLICY START ...        the correct starts in seconds, one per job; - for a job that cannot run
     ; wrong POLICY CODE START ...    the schedule of a trapped simulator, and the code of the referee's first breach;
@@ -60,7 +62,8 @@ class Wrong:
 
 @dataclass(frozen=True, slots=True)
 class Conformance:
-    """One conformance workload: its trap, its jobs, the correct schedules by policy, the wrong ones."""
+    """One conformance workload: its trap, its jobs, the correct schedules by policy, the wrong
+    ones."""
 
     name: str
     trap: str
@@ -75,18 +78,28 @@ class Conformance:
         """Return a schedule of these jobs for the referee; None for a job that did not run."""
         pairs = [(job, run) for job, run in zip(self.jobs, runs, strict=True) if run is not None]
 
-        def column(values: list[int], scale: int = MICROSECONDS) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        def column(
+            values: list[int], scale: int = MICROSECONDS
+        ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
             return np.array(values, np.int64) * scale
 
         start, run = column([run.start for _, run in pairs]), column([run.run for _, run in pairs])
         return finished_run(
-            "", name=self.name, procs_total=self.procs, number=column([job.number for job, _ in pairs], 1),
-            submit=column([job.submit for job, _ in pairs]), start=start, end=start + run, run=run,
-            procs=column([job.procs for job, _ in pairs], 1), estimate=column([job.estimate or job.run for job, _ in pairs]),
-        )  # fmt: skip
+            "",
+            name=self.name,
+            procs_total=self.procs,
+            number=column([job.number for job, _ in pairs], 1),
+            submit=column([job.submit for job, _ in pairs]),
+            start=start,
+            end=start + run,
+            run=run,
+            procs=column([job.procs for job, _ in pairs], 1),
+            estimate=column([job.estimate or job.run for job, _ in pairs]),
+        )
 
     def swf(self, runs: Sequence[ConformanceRun | None] | None = None, *notes: str) -> bytes:
-        """Return the workload as SWF; with ``runs`` the schedule: waits, run times, allocated processors, status."""
+        """Return the workload as SWF; with ``runs`` the schedule: waits, run times, allocated
+        processors, status."""
         from qbatch.workloads import Header, write_log
 
         columns: dict[str, list[int]] = {
@@ -101,11 +114,21 @@ class Conformance:
             columns["wait"] = [run.start - job.submit if run else -1 for job, run in pairs]
             columns["run"] = [run.run if run else -1 for _, run in pairs]
             columns["procs_allocated"] = [job.procs if run else -1 for job, run in pairs]
-            columns["status"] = [(5 if run.run < job.run else 1) if run else 5 for job, run in pairs]
-        lines = ["; Version: 2.2", f"; MaxProcs: {self.procs}", f"; Note: qbatch conformance workload {self.name}"]
+            columns["status"] = [
+                (5 if run.run < job.run else 1) if run else 5 for job, run in pairs
+            ]
+        lines = [
+            "; Version: 2.2",
+            f"; MaxProcs: {self.procs}",
+            f"; Note: qbatch conformance workload {self.name}",
+        ]
         lines += [f"; Note: {note}" for note in (self.trap, *notes)]
         out = BytesIO()
-        write_log(out, Header(lines=tuple(lines)), {name: np.array(column) for name, column in columns.items()})
+        write_log(
+            out,
+            Header(lines=tuple(lines)),
+            {name: np.array(column) for name, column in columns.items()},
+        )
         return out.getvalue()
 
 
@@ -113,8 +136,14 @@ class Conformance:
 def conformance_workloads() -> tuple[Conformance, ...]:
     """Return the conformance workloads, by name."""
     folder = resources.files("qbatch.referee") / "conformance"
-    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".txt")), key=lambda entry: entry.name)
-    return tuple(_parse(entry.name.removesuffix(".txt"), entry.read_text(encoding="utf-8")) for entry in files)
+    files = sorted(
+        (entry for entry in folder.iterdir() if entry.name.endswith(".txt")),
+        key=lambda entry: entry.name,
+    )
+    return tuple(
+        _parse(entry.name.removesuffix(".txt"), entry.read_text(encoding="utf-8"))
+        for entry in files
+    )
 
 
 def _parse(name: str, text: str) -> Conformance:
@@ -129,15 +158,24 @@ def _parse(name: str, text: str) -> Conformance:
             said.setdefault(word.rstrip(":"), []).append(rest)
     trap, about, procs = said["trap"][0], " ".join(said["about"]), int(said["MaxProcs"][0])
     expected = {policy: _runs(jobs, starts) for policy, *starts in map(str.split, said["expect"])}
-    wrong = [Wrong(policy, code, _runs(jobs, starts)) for policy, code, *starts in map(str.split, said["wrong"])]
+    wrong = [
+        Wrong(policy, code, _runs(jobs, starts))
+        for policy, code, *starts in map(str.split, said["wrong"])
+    ]
     return Conformance(name, trap, about, procs, tuple(jobs), expected, tuple(wrong), text)
 
 
-def _runs(jobs: Sequence[ConformanceJob], words: Sequence[str]) -> tuple[ConformanceRun | None, ...]:
+def _runs(
+    jobs: Sequence[ConformanceJob], words: Sequence[str]
+) -> tuple[ConformanceRun | None, ...]:
     runs: list[ConformanceRun | None] = []
     for job, word in zip(jobs, words, strict=True):
         start, _, run = word.partition("+")
-        runs.append(None if word == "-" else ConformanceRun(int(start), int(run) if run else job.run_allowed))
+        runs.append(
+            None
+            if word == "-"
+            else ConformanceRun(int(start), int(run) if run else job.run_allowed)
+        )
     return tuple(runs)
 
 
@@ -193,18 +231,27 @@ def write_conformance(directory: str | Path) -> int:
         files[f"{each.name}.txt"] = each.text.encode()
         files[f"{each.name}.swf"] = each.swf()
         for policy, runs in each.expected.items():
-            files[f"right/{_file_name(each.name, policy)}"] = each.swf(runs, f"the right schedule of {policy}")
+            files[f"right/{_file_name(each.name, policy)}"] = each.swf(
+                runs, f"the right schedule of {policy}"
+            )
             starts = ["" if run is None else str(run.start) for run in runs]
-            table += [f"{each.name},{policy},{job.number},{at}" for job, at in zip(each.jobs, starts, strict=True)]
+            table += [
+                f"{each.name},{policy},{job.number},{at}"
+                for job, at in zip(each.jobs, starts, strict=True)
+            ]
         for place, wrong in enumerate(each.wrong, 1):
             note = f"a wrong schedule of {wrong.policy}: {wrong.code}"
-            files[f"wrong/{_file_name(each.name, wrong.policy, str(place), wrong.code)}"] = each.swf(wrong.runs, note)
+            files[f"wrong/{_file_name(each.name, wrong.policy, str(place), wrong.code)}"] = (
+                each.swf(wrong.runs, note)
+            )
     files["expected.csv"] = ("\n".join(table) + "\n").encode()
     try:
         for folder in (target, target / "right", target / "wrong"):
             folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{directory}: cannot be created as a directory ({error.strerror or error})") from error
+        raise OutputError(
+            f"{directory}: cannot be created as a directory ({error.strerror or error})"
+        ) from error
     for name, content in files.items():
         with whole_file(target / name) as out:
             out.write(content)

@@ -1,10 +1,10 @@
 """The checks of conservative backfilling, as far as a finished schedule shows its plan.
 
-A plan moves only when a job ends early, and then only forward.  So the place of a waiting job in the plan is known
-during two spans.  From its arrival to the first early end after it, it is its first promise; from the last early end
-before its start, it is its start.  Where every waiting job's place is known, the first promise of an arriving job
-follows: it is the earliest start among the running jobs, by their estimates, and these places.  Otherwise the rows must
-contain it.
+A plan moves only when a job ends early, and then only forward.  So the place of a waiting job in
+the plan is known during two spans.  From its arrival to the first early end after it, it is its
+first promise; from the last early end before its start, it is its start.  Where every waiting job's
+place is known, the first promise of an arriving job follows: it is the earliest start among the
+running jobs, by their estimates, and these places.  Otherwise the rows must contain it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,26 @@ from qbatch.results.job_rows import ABSENT
 class PlanCheck:
     """Checks a schedule against the plan that follows from it.
 
-    ``derived`` counts the jobs with a first promise that follows from the schedule, ``promised`` those with a known promise.
+    ``derived`` counts the jobs with a first promise that follows from the schedule, ``promised``
+    those with a known promise.
 
-    Source: Feitelson and Weil 1998, section 2.1, Figs. 2 to 4; docs/design.md, "The meaning of one instant" (the
-    earliest reservation at the arrival, at least a second long; plans only move earlier; compression at early ends).
+    Source: Feitelson and Weil 1998, section 2.1, Figs. 2 to 4; docs/design.md, "The meaning of one
+    instant" (the earliest reservation at the arrival, at least a second long; plans only move
+    earlier; compression at early ends).
     """
 
-    def __init__(self, done: Schedule, *, is_compressing: bool, known_until: int | None = None) -> None:
+    def __init__(
+        self, done: Schedule, *, is_compressing: bool, known_until: int | None = None
+    ) -> None:
         self.done = done
         self.booked = np.maximum(done.workload.estimate, MICROSECONDS)
-        early = (done.workload.run < done.workload.estimate) & (done.start >= done.workload.submit) & is_compressing
-        # If a job of no length ends early, the sweep follows the arrivals of that instant; otherwise it precedes them.
+        early = (
+            (done.workload.run < done.workload.estimate)
+            & (done.start >= done.workload.submit)
+            & is_compressing
+        )
+        # If a job of no length ends early, the sweep follows the arrivals of that instant;
+        # otherwise it precedes them.
         self.sweeps = np.unique(done.end[early & (done.end > done.start)])
         self.late_sweeps = np.unique(done.end[early & (done.end <= done.start)])
         self.until = NEVER if known_until is None else known_until
@@ -51,7 +60,10 @@ class PlanCheck:
         first_late = _first(self.late_sweeps, done.workload.submit, "left")
         promised = done.first_promise.copy()
         there = np.empty(0, np.int64)
-        rows = np.flatnonzero((done.start >= done.workload.submit) & (done.workload.procs <= done.workload.procs_total))
+        rows = np.flatnonzero(
+            (done.start >= done.workload.submit)
+            & (done.workload.procs <= done.workload.procs_total)
+        )
         for row in rows.tolist():
             now = int(done.workload.submit[row])
             there = there[(done.end[there] > now) | (done.start[there] >= now)]
@@ -69,24 +81,39 @@ class PlanCheck:
                 first = int(done.first_promise[row])
                 if first not in (ABSENT, found):
                     number, earliest = int(done.workload.number[row]), seconds(found)
-                    text = f"job {number} was promised {seconds(first)} at its arrival; the earliest start was {earliest}"
+                    text = (
+                        f"job {number} was promised {seconds(first)} at its arrival; the "
+                        f"earliest start was {earliest}"
+                    )
                     yield Breach("wrong-promise", now, (number,), text)
             if promised[row] != ABSENT:
                 self.promised += 1
-                is_unmoved = first_sweep[row] > done.start[row] and first_late[row] > done.start[row]
+                is_unmoved = (
+                    first_sweep[row] > done.start[row] and first_late[row] > done.start[row]
+                )
                 yield from self._kept(row, int(promised[row]), bool(is_unmoved))
                 if promised[row] < min(self.until, int(done.start[row])):
                     promised[row] = ABSENT  # broken: its place in the plan is unknown from here on
             there = np.append(there, row)
 
     def _places(
-        self, now: int, rows: Int64Array, promised: Int64Array, firsts: tuple[Int64Array, Int64Array]
+        self,
+        now: int,
+        rows: Int64Array,
+        promised: Int64Array,
+        firsts: tuple[Int64Array, Int64Array],
     ) -> tuple[Int64Array, bool]:
-        """Return the places of waiting jobs in the plan at an arrival, and whether all of them are known."""
+        """Return the places of waiting jobs in the plan at an arrival, and whether all of them are
+        known."""
         first_sweep, first_late = firsts
         start = self.done.start[rows]
-        has_stayed = (promised[rows] != ABSENT) & (first_sweep[rows] > now) & (first_late[rows] >= now)
-        next_sweep, next_late = _next(self.sweeps, now, "right"), _next(self.late_sweeps, now, "left")
+        has_stayed = (
+            (promised[rows] != ABSENT) & (first_sweep[rows] > now) & (first_late[rows] >= now)
+        )
+        next_sweep, next_late = (
+            _next(self.sweeps, now, "right"),
+            _next(self.late_sweeps, now, "left"),
+        )
         has_settled = (promised[rows] == start) | ((next_sweep > start) & (next_late > start))
         places = np.where(has_stayed, promised[rows], start)
         return places, bool((has_stayed | has_settled).all())
@@ -100,42 +127,74 @@ class PlanCheck:
             text = f"job {number} {source} {seconds(promise)}, and started at {seconds(start)}"
             yield Breach("promise-broken", promise, (number,), text)
         elif start < promise and is_unmoved:
-            text = f"job {number} started at {seconds(start)}, before its place at {seconds(promise)}, and no job ended early"
+            text = (
+                f"job {number} started at {seconds(start)}, before its place at "
+                f"{seconds(promise)}, and no job ended early"
+            )
             yield Breach("plan-left", start, (number,), text)
 
     def _idleness(self) -> Iterator[Breach]:
-        """Check that after a sweep no job that is next to start, with no further sweep before, fits and still waits.
+        """Check that after a sweep no job that is next to start, with no further sweep before, fits
+        and still waits.
 
-        Of the jobs that a sweep leaves in the queue, the one with the earliest place cannot fit at that instant.
-        Otherwise it would fit from then on, because the machine only empties until its place.
+        Of the jobs that a sweep leaves in the queue, the one with the earliest place cannot fit at
+        that instant. Otherwise it would fit from then on, because the machine only empties until
+        its place.
         """
         done = self.done
         if not len(self.sweeps):
             return
-        by_start, by_end = np.argsort(done.start, kind="stable"), np.argsort(done.end, kind="stable")
-        starts, taken_by = done.start[by_start], np.concatenate([[0], np.cumsum(done.workload.procs[by_start])])
-        ends, freed_by = done.end[by_end], np.concatenate([[0], np.cumsum(done.workload.procs[by_end])])
-        used = taken_by[np.searchsorted(starts, self.sweeps, "right")] - freed_by[np.searchsorted(ends, self.sweeps, "right")]
-        brief = np.flatnonzero(done.end <= done.start)  # they end in a further round of that instant and count as still running
+        by_start, by_end = (
+            np.argsort(done.start, kind="stable"),
+            np.argsort(done.end, kind="stable"),
+        )
+        starts, taken_by = (
+            done.start[by_start],
+            np.concatenate([[0], np.cumsum(done.workload.procs[by_start])]),
+        )
+        ends, freed_by = (
+            done.end[by_end],
+            np.concatenate([[0], np.cumsum(done.workload.procs[by_end])]),
+        )
+        used = (
+            taken_by[np.searchsorted(starts, self.sweeps, "right")]
+            - freed_by[np.searchsorted(ends, self.sweeps, "right")]
+        )
+        # They end in a further round of that instant and count as still running.
+        brief = np.flatnonzero(done.end <= done.start)
         named: set[int] = set()
         for at, taken in zip(self.sweeps.tolist(), used.tolist(), strict=True):
-            free = done.workload.procs_total - taken - int(done.workload.procs[brief[done.start[brief] == at]].sum())
+            free = (
+                done.workload.procs_total
+                - taken
+                - int(done.workload.procs[brief[done.start[brief] == at]].sum())
+            )
             limit = min(_next(self.sweeps, at, "right"), _next(self.late_sweeps, at, "left"))
             # The next job to start before the limit, of those submitted before this instant.
-            begun, over = np.searchsorted(starts, at, "right"), np.searchsorted(starts, limit, "left")
-            row = next((row for row in map(int, by_start[begun:over]) if done.workload.submit[row] < at), -1)
+            begun, over = (
+                np.searchsorted(starts, at, "right"),
+                np.searchsorted(starts, limit, "left"),
+            )
+            row = next(
+                (row for row in map(int, by_start[begun:over]) if done.workload.submit[row] < at),
+                -1,
+            )
             if row >= 0 and done.workload.procs[row] <= free and row not in named:
                 named.add(row)
                 number, start = int(done.workload.number[row]), seconds(int(done.start[row]))
                 text = (
-                    f"job {number} ({processors(int(done.workload.procs[row]))}) was next to start, at {start}, and should have "
+                    f"job {number} ({processors(int(done.workload.procs[row]))}) was next to "
+                    f"start, at {start}, and should have "
                     f"been moved to {seconds(at)}, when a job ended early and {were(free)} free"
                 )
                 yield Breach("needless-wait", at, (number,), text)
 
 
-def _earliest(begin: Int64Array, end: Int64Array, procs: Int64Array, most_used: int, duration: int, now: int) -> int:
-    """Return the first instant, from now on, from which at most ``most_used`` processors are booked for a duration.
+def _earliest(
+    begin: Int64Array, end: Int64Array, procs: Int64Array, most_used: int, duration: int, now: int
+) -> int:
+    """Return the first instant, from now on, from which at most ``most_used`` processors are booked
+    for a duration.
 
     ``begin``, ``end``, ``procs``: the half-open spans in which processors are booked.
     """
@@ -149,12 +208,17 @@ def _earliest(begin: Int64Array, end: Int64Array, procs: Int64Array, most_used: 
     full: BoolArray = used > most_used
     opens = at[~full & np.concatenate([[True], full[:-1]])]
     closes = at[full & np.concatenate([[False], ~full[:-1]])]
-    closes = np.append(closes, NEVER)[: len(opens)] if not full[0] else np.append(closes, NEVER)[-len(opens) :]
+    closes = (
+        np.append(closes, NEVER)[: len(opens)]
+        if not full[0]
+        else np.append(closes, NEVER)[-len(opens) :]
+    )
     return int(opens[np.argmax(closes - opens >= duration)])
 
 
 def _first(instants: Int64Array, after: Int64Array, side: str) -> Int64Array:
-    """Return for each instant the first of the sorted instants after it (``left``: at or after it)."""
+    """Return for each instant the first of the sorted instants after it (``left``: at or after
+    it)."""
     found: Int64Array = np.append(instants, NEVER)[np.searchsorted(instants, after, side)]  # type: ignore[call-overload]
     return found
 

@@ -1,8 +1,9 @@
-"""Reading of finished schedules for the referee, from any simulator: SWF with waits, job rows, a result.
+"""Reading of finished schedules for the referee, from any simulator: SWF with waits, job rows, a
+result.
 
-This reader is more tolerant than those of other commands: a row that starts before its submission is a breach to
-report, not a reason to refuse the file.  Rows that never ran (no wait, no run time, no processors) are counted and left
-out.
+This reader is more tolerant than those of other commands: a row that starts before its submission
+is a breach to report, not a reason to refuse the file.  Rows that never ran (no wait, no run time,
+no processors) are counted and left out.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ NEVER = 1 << 62
 class Conditions:
     """Facts about the machine and the log that the referee needs in addition to a schedule.
 
-    ``host_cpus``: the processors of each host, if the schedule names the host of each job; else empty.  ``is_one_pool``:
-    whether all processors are alike to every job, which need not hold for several hosts.  ``is_preempted``: the header of the
-    log has ``Preemption: TS``, so it holds totals of jobs, any of which may have been suspended.  ``known_until``: the instant,
-    in microseconds, at which a log with running and waiting jobs was written.  The running jobs are taken to end at their
-    estimates, the waiting ones to start at ``NEVER``.  ``notes``: remarks for the reader.
+    ``host_cpus``: the processors of each host, if the schedule names the host of each job; else
+    empty.  ``is_one_pool``: whether all processors are alike to every job, which need not hold for
+    several hosts.  ``is_preempted``: the header of the log has ``Preemption: TS``, so it holds
+    totals of jobs, any of which may have been suspended.  ``known_until``: the instant, in
+    microseconds, at which a log with running and waiting jobs was written.  The running jobs are
+    taken to end at their estimates, the waiting ones to start at ``NEVER``.  ``notes``: remarks for
+    the reader.
     """
 
     host_cpus: tuple[int, ...] = ()
@@ -44,13 +47,15 @@ Judged = tuple[Schedule, Conditions]
 
 
 def read_finished(path: str, procs: int | None = None) -> list[Judged]:
-    """Read the schedules in a file or in a result: one for each policy in it, or the one that ``DIR:POLICY`` names.
+    """Read the schedules in a file or in a result: one for each policy in it, or the one that
+    ``DIR:POLICY`` names.
 
-    ``procs`` overrides the size of the machine in the header or the result.  Job rows in a result's directory are checked as
-    that part of the result.
+    ``procs`` overrides the size of the machine in the header or the result.  Job rows in a result's
+    directory are checked as that part of the result.
 
     Raises:
-        InputError: the file cannot be read, holds no schedule, or the size of the machine is unknown.
+        InputError: the file cannot be read, holds no schedule, or the size of the machine is
+            unknown.
         UsageError: the result holds no such policy.
     """
     from qbatch.results.reading import read_named, split_name
@@ -60,11 +65,14 @@ def read_finished(path: str, procs: int | None = None) -> list[Judged]:
     if os.path.isdir(bare) or result_of_rows(bare) is not None:
         result = read_named(path)
         if procs is not None:
-            result = result.with_facts(procs_total=procs)  # a machine that is too small is a breach to report
+            # A machine that is too small is a breach to report.
+            result = result.with_facts(procs_total=procs)
         machine = result.document.get("machine")
         known = machine if isinstance(machine, dict) else {}
         # By default it is one pool, unless jobs must stay in a host.
-        is_one_pool = known.get("one_pool", not (known.get("single_host") and known.get("hosts") != 1))
+        is_one_pool = known.get(
+            "one_pool", not (known.get("single_host") and known.get("hosts") != 1)
+        )
         conditions = Conditions(result.host_cpus, bool(is_one_pool))
         return [(schedule, conditions) for schedule in result.schedules]
     if bare.lower().endswith((".csv", ".parquet")):
@@ -77,12 +85,18 @@ def _read_rows(path: str, procs: int | None, policy: str | None) -> list[Judged]
     from qbatch.policies.registry import name_among
 
     if procs is None:
-        raise InputError(f"{path}: job rows do not contain the size of the machine; give it with --procs N")
+        raise InputError(
+            f"{path}: job rows do not contain the size of the machine; give it with --procs N"
+        )
     found: list[Judged] = []
     for schedule in read_job_rows(path, is_judged=True):
         if schedule.ran.any():
             work = schedule.workload.changed(name=path, procs_total=procs)
-            notes = ("no column estimate: run times serve as estimates",) if work.estimates_missing else ()
+            notes = (
+                ("no column estimate: run times serve as estimates",)
+                if work.estimates_missing
+                else ()
+            )
             found.append((replace(schedule, workload=work), Conditions(notes=notes)))
     if not found:
         raise InputError(f"{path}: no job in it")
@@ -91,7 +105,9 @@ def _read_rows(path: str, procs: int | None, policy: str | None) -> list[Judged]
     known = {each[0].policy or "None": each for each in found}
     name = name_among(policy, known)
     if name not in known:
-        raise UsageError(f"{path}: no policy {policy!r}{suggestion(policy, known)}; it has {', '.join(known)}")
+        raise UsageError(
+            f"{path}: no policy {policy!r}{suggestion(policy, known)}; it has {', '.join(known)}"
+        )
     return [known[name]]
 
 
@@ -100,7 +116,11 @@ def _read_swf(path: str, procs: int | None) -> Judged:
 
     recorded = read_recorded(path, procs, with_waiting=True)
     start = np.where(recorded.waits, NEVER, recorded.submit + recorded.wait)
-    notes = () if (recorded.requested > 0).all() else ("jobs without an estimate: their run time serves as one",)
+    notes = (
+        ()
+        if (recorded.requested > 0).all()
+        else ("jobs without an estimate: their run time serves as one",)
+    )
     schedule = replace(recorded.schedule(start, name=path, skipped=recorded.skipped), policy="")
     return schedule, Conditions(
         is_preempted=recorded.is_preempted,

@@ -1,7 +1,8 @@
-"""The referee: it checks a finished schedule, ours or another simulator's, against the rules of its policy.
+"""The referee: it checks a finished schedule, ours or another simulator's, against the rules of its
+policy.
 
-It calls no scheduler: every result follows from the schedule alone.  A rule that cannot be decided is reported as
-unchecked, never as kept.
+It calls no scheduler: every result follows from the schedule alone.  A rule that cannot be decided
+is reported as unchecked, never as kept.
 """
 
 from __future__ import annotations
@@ -28,16 +29,26 @@ SCHEMA = "qbatch.verify/1"
 """The schema of the document that ``qbatch verify --json`` prints."""
 
 __all__ = [
-    "CODES", "SCHEMA", "Breach", "Conditions", "Judgement", "judge", "read_finished", "seconds", "verdict_document",
-]  # fmt: skip
+    "CODES",
+    "SCHEMA",
+    "Breach",
+    "Conditions",
+    "Judgement",
+    "judge",
+    "read_finished",
+    "seconds",
+    "verdict_document",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The outcome of the checks: every breach, in order of instant, with what was checked and what could not be.
+    """The outcome of the checks: every breach, in order of instant, with what was checked and what
+    could not be.
 
-    ``schedule``: the jobs that were judged, without refused ones, with estimates never below their run times.
-    ``taken_back``: how many promises the policy withdrew, and to how many jobs, which is no breach.
+    ``schedule``: the jobs that were judged, without refused ones, with estimates never below their
+    run times. ``taken_back``: how many promises the policy withdrew, and to how many jobs, which is
+    no breach.
     """
 
     schedule: Schedule
@@ -55,7 +66,8 @@ class Judgement:
 
     @property
     def not_checked(self) -> tuple[str, ...]:
-        """The rules that could not be checked, in a few words each: ``unchecked`` without the reasons."""
+        """The rules that could not be checked, in a few words each: ``unchecked`` without the
+        reasons."""
         return tuple(text.partition(": ")[0] for text in self.unchecked)
 
 
@@ -69,12 +81,16 @@ class _Findings:
 
 
 def judge(
-    schedule: Schedule, policy: str | None = None, known: Conditions | None = None, *, is_killing: bool = True
+    schedule: Schedule,
+    policy: str | None = None,
+    known: Conditions | None = None,
+    *,
+    is_killing: bool = True,
 ) -> Judgement:
     """Check a finished schedule against the rules of every schedule and those of the policy.
 
-    ``known``: facts in addition to the schedule.  Refused jobs are not checked.
-    ``is_killing``: whether a job must end at its estimate; if not, estimates are raised to run times.
+    ``known``: facts in addition to the schedule.  Refused jobs are not checked. ``is_killing``:
+    whether a job must end at its estimate; if not, estimates are raised to run times.
 
     Raises:
         UsageError: there is no such policy.
@@ -87,7 +103,8 @@ def judge(
     if known.is_preempted:
         is_killing = False
         found.unchecked.append(
-            "capacity and run times: the log has Preemption: TS, so its run times include time in which jobs were suspended"
+            "capacity and run times: the log has Preemption: TS, so its run times include time in "
+            "which jobs were suspended"
         )
     found.breaches += every_schedule.check_times(done, is_killing=is_killing)
     found.checked.append("submissions, starts, run times and ends; one row per job")
@@ -104,23 +121,41 @@ def judge(
     if chosen is None:
         found.unchecked.append("order and backfilling: name the policy with --policy")
     elif known.is_preempted:
-        found.unchecked.append(f"order and backfilling of {name_of(chosen)}: the log does not contain which job ran when")
+        found.unchecked.append(
+            f"order and backfilling of {name_of(chosen)}: the log does not contain which job ran "
+            "when"
+        )
     else:
         _judge_policy(done, chosen, known, found)
     if done.workload.skipped:
-        found.unchecked.append("the jobs left out: they are assumed never to have waited in the queue")
+        found.unchecked.append(
+            "the jobs left out: they are assumed never to have waited in the queue"
+        )
     if known.known_until is not None:
         found.breaches = [breach for breach in found.breaches if breach.instant < known.known_until]
-        found.unchecked.append(f"events after {seconds(known.known_until)}, when the log was written: jobs still ran and waited")
+        found.unchecked.append(
+            f"events after {seconds(known.known_until)}, when the log was written: jobs still ran "
+            "and waited"
+        )
     breaches = tuple(sorted(found.breaches, key=lambda breach: breach.rank))
     name = name_of(chosen) if chosen is not None else None
     count = len(schedule.rejected)
-    refused = (f"{_jobs(count)} {'was' if count == 1 else 'were'} refused by the policy and never ran",) if count else ()
+    refused = (
+        (f"{_jobs(count)} {'was' if count == 1 else 'were'} refused by the policy and never ran",)
+        if count
+        else ()
+    )
     counts = every_schedule.taken_back(done)
     withdrawn = int(counts.sum()), int((counts > 0).sum())
     return Judgement(
-        done, name, breaches, tuple(found.checked), tuple(found.unchecked), (*known.notes, *refused), withdrawn
-    )  # fmt: skip
+        done,
+        name,
+        breaches,
+        tuple(found.checked),
+        tuple(found.unchecked),
+        (*known.notes, *refused),
+        withdrawn,
+    )
 
 
 def _jobs(count: int) -> str:
@@ -137,26 +172,36 @@ def _judge_capacity(done: Schedule, host_cpus: Sequence[int], found: _Findings) 
     count = int(done.is_in_pieces.sum())
     if count and done.pieces is None:
         found.unchecked.append(
-            f"the {_jobs(count)} with several execution intervals, and their processors: bare job rows do not contain the "
+            f"the {_jobs(count)} with several execution intervals, and their processors: bare job "
+            "rows do not contain the "
             "intervals; verify the result's directory (replay --out DIR)"
         )
     elif count and done.pieces is not None:
         found.breaches += every_schedule.check_pieces(done)
-        found.checked.append(f"the {len(done.pieces):,} execution intervals of {_jobs(count)}: times, work, and capacity")
+        found.checked.append(
+            f"the {len(done.pieces):,} execution intervals of {_jobs(count)}: times, work, and "
+            "capacity"
+        )
 
 
-def _judge_promises(done: Schedule, chosen: Policy | None, found: _Findings, entry: PolicyEntry | None) -> None:
+def _judge_promises(
+    done: Schedule, chosen: Policy | None, found: _Findings, entry: PolicyEntry | None
+) -> None:
     recorded = int((done.promise >= 0).sum())
     rules = getattr(chosen, "rules", None)
     if not recorded:
         return
     if isinstance(rules, PlanRules) and rules.compression == "scratch":
-        found.unchecked.append("promises: a plan made from scratch at each early end has none to keep")
+        found.unchecked.append(
+            "promises: a plan made from scratch at each early end has none to keep"
+        )
         return
     if entry is not None and (entry.is_interrupting or entry.breaks_promises):
         breaking = "quanta and shares" if entry.is_interrupting else "corrected predictions"
         broken = sum(1 for _ in every_schedule.check_promises(done))
-        found.unchecked.append(f"promises: {breaking} may delay them; {broken:,} of {recorded:,} were")
+        found.unchecked.append(
+            f"promises: {breaking} may delay them; {broken:,} of {recorded:,} were"
+        )
         return
     found.breaches += every_schedule.check_promises(done)
     found.checked.append(f"the promises recorded in the rows, of {recorded:,} jobs")
@@ -172,7 +217,9 @@ def _judge_deadlines(done: Schedule, chosen: Policy | None, found: _Findings) ->
         found.checked.append(f"the deadlines of {count:,} jobs that were accepted")
     else:
         of = "no policy is named" if chosen is None else f"{name_of(chosen)} keeps none"
-        found.unchecked.append(f"deadlines: {of}; of {count:,} jobs {len(missed):,} ended after theirs")
+        found.unchecked.append(
+            f"deadlines: {of}; of {count:,} jobs {len(missed):,} ended after theirs"
+        )
 
 
 def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: _Findings) -> None:
@@ -181,7 +228,8 @@ def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: _Fin
         _judge_slices(done, name_of(chosen), rules, found)
     elif isinstance(rules, ListRules | PlanRules) and not known.is_one_pool:
         found.unchecked.append(
-            f"order and backfilling of {name_of(chosen)}: the checks are for one pool of processors, and the machine has hosts"
+            f"order and backfilling of {name_of(chosen)}: the checks are for one pool of "
+            "processors, and the machine has hosts"
         )
     elif isinstance(rules, ListRules | PlanRules) and done.is_in_pieces.any():
         for row in np.flatnonzero(done.is_in_pieces).tolist():
@@ -189,27 +237,48 @@ def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: _Fin
             intervals = f"{count} execution interval{'' if count == 1 else 's'}"
             text = f"job {number} ran in {intervals}; {name_of(chosen)} gives every job one"
             found.breaches.append(Breach("in-pieces", int(done.start[row]), (number,), text))
-        found.unchecked.append(f"order and backfilling of {name_of(chosen)}, which gives every job one execution interval")
-    elif isinstance(rules, ListRules) and (rules.is_stopping or rules.is_by_shadow) and rules.order == "fcfs":
+        found.unchecked.append(
+            f"order and backfilling of {name_of(chosen)}, which gives every job one execution "
+            "interval"
+        )
+    elif (
+        isinstance(rules, ListRules)
+        and (rules.is_stopping or rules.is_by_shadow)
+        and rules.order == "fcfs"
+    ):
         found.breaches += check_queue(done, is_backfilling=rules.is_by_shadow)
         easy = "EASY: the guarantee to the head, every backfilled start, needless waits"
-        found.checked.append(easy if rules.is_by_shadow else "FCFS: the order of the starts, needless waits")
+        found.checked.append(
+            easy if rules.is_by_shadow else "FCFS: the order of the starts, needless waits"
+        )
     elif isinstance(rules, PlanRules) and rules.compression != "scratch":
         _judge_plan(done, rules.compression, known, found)
     else:
-        found.unchecked.append(f"order and backfilling of {name_of(chosen)}: there is no check for this policy yet")
+        found.unchecked.append(
+            f"order and backfilling of {name_of(chosen)}: there is no check for this policy yet"
+        )
 
 
 def _judge_slices(done: Schedule, name: str, rules: SliceRules, found: _Findings) -> None:
     if done.lacks_pieces.any():
-        found.unchecked.append(f"slices of {name}: bare job rows do not contain when jobs ran; verify the result's directory")
+        found.unchecked.append(
+            f"slices of {name}: bare job rows do not contain when jobs ran; verify the result's "
+            "directory"
+        )
         return
     if rules.switch == 0:
-        found.unchecked.append(f"slices of {name}: without switches they do not follow from the schedule alone")
+        found.unchecked.append(
+            f"slices of {name}: without switches they do not follow from the schedule alone"
+        )
         return
     found.breaches += check_slices(done, rules)
-    found.checked.append(f"slices of {name}: no job runs during a switch or beyond a slice, or waits in its own after its start")
-    found.unchecked.append(f"order and backfilling of {name}: there is no check of the decisions inside a slice yet")
+    found.checked.append(
+        f"slices of {name}: no job runs during a switch or beyond a slice, or waits in its own "
+        "after its start"
+    )
+    found.unchecked.append(
+        f"order and backfilling of {name}: there is no check of the decisions inside a slice yet"
+    )
 
 
 def _judge_plan(done: Schedule, compression: str, known: Conditions, found: _Findings) -> None:
@@ -217,31 +286,49 @@ def _judge_plan(done: Schedule, compression: str, known: Conditions, found: _Fin
     found.breaches += check.breaches()
     total = len(done)
     if check.promised:
-        found.checked.append(f"conservative: starts against first promises, of {check.promised:,} of {total:,} jobs")
+        found.checked.append(
+            f"conservative: starts against first promises, of {check.promised:,} of {total:,} jobs"
+        )
     if check.derived:
         derived = f"{check.derived:,} of {total:,} jobs"
-        found.checked.append(f"conservative: first promises against the plan at the arrival, of {derived}")
+        found.checked.append(
+            f"conservative: first promises against the plan at the arrival, of {derived}"
+        )
     if check.promised < total:
         found.unchecked.append(
-            f"the promises of {total - check.promised:,} jobs: not checkable without promises in the rows "
-            "(job rows of qbatch hold them; after an early end a plan does not follow from the schedule alone)"
+            f"the promises of {total - check.promised:,} jobs: not checkable without promises in "
+            "the rows "
+            "(job rows of qbatch hold them; after an early end a plan does not follow from the "
+            "schedule alone)"
         )
     elif check.derived < total:
-        found.unchecked.append(f"the first promises of {total - check.derived:,} jobs against the plan at their arrival")
+        found.unchecked.append(
+            f"the first promises of {total - check.derived:,} jobs against the plan at their "
+            "arrival"
+        )
     if compression == "none":
         return
-    found.checked.append("conservative: after an early end, whether the next job to start was moved up")
+    found.checked.append(
+        "conservative: after an early end, whether the next job to start was moved up"
+    )
     found.unchecked.append(f"the order in which compression ({compression}) moved the jobs")
 
 
 def verdict_document(verdict: Judgement, most: int) -> dict[str, Any]:
-    """Return a verdict for JSON, with at most ``most`` breaches; instants in seconds of the log's clock.
+    """Return a verdict for JSON, with at most ``most`` breaches; instants in seconds of the log's
+    clock.
 
     ``promises_taken_back`` exists only if the policy withdrew one.
     """
     done, (promises, jobs) = verdict.schedule, verdict.taken_back
     breaches = [
-        {"code": each.code, "at_s": each.instant / 1e6, "at": seconds(each.instant), "jobs": list(each.jobs), "text": each.text}
+        {
+            "code": each.code,
+            "at_s": each.instant / 1e6,
+            "at": seconds(each.instant),
+            "jobs": list(each.jobs),
+            "text": each.text,
+        }
         for each in verdict.breaches[:most]
     ]
     taken = {"promises_taken_back": {"promises": promises, "jobs": jobs}} if promises else {}

@@ -1,7 +1,8 @@
-"""The comparison of two schedules of one log: the record that ``qbatch compare`` prints and a report shows.
+"""The comparison of two schedules of one log: the record that ``qbatch compare`` prints and a
+report shows.
 
-This module matches the jobs by number, sorts them into classes, and words the findings.  :mod:`qbatch.metrics.paired` supplies
-the statistics of each quantity and their verdicts.
+This module matches the jobs by number, sorts them into classes, and words the findings.
+ :mod:`qbatch.metrics.paired` supplies the statistics of each quantity and their verdicts.
 """
 
 from __future__ import annotations
@@ -25,28 +26,49 @@ from qbatch.reports.comparison_words import sentence
 from qbatch.reports.plot_style import DAY
 from qbatch.reports.series import used_procs
 from qbatch.results.pieces import unknown_pieces
-from qbatch.results.replicas import check_alike, check_distinct, check_one_log, job_keys, log_of, option_differences
+from qbatch.results.replicas import (
+    check_alike,
+    check_distinct,
+    check_one_log,
+    job_keys,
+    log_of,
+    option_differences,
+)
 from qbatch.results.result import Result
-from qbatch.results.run_words import history_notes, missing_estimates, recorded_notes, run_words, short_name
+from qbatch.results.run_words import (
+    history_notes,
+    missing_estimates,
+    recorded_notes,
+    run_words,
+    short_name,
+)
 
 SCHEMA = "qbatch.compare/1"
 
 METHOD = (
-    "paired by job number, in order of submission; of means: on the scale of the ratio B / A (delta method), in units of this A. "
-    "The error is the widest of two: the stationary bootstrap (Politis and Romano 1994), and the means of 5, 10 and 20 equal "
-    "parts with Student's t. The block length is by Politis and White 2004, a day at least. Of a median: percentiles of "
+    "paired by job number, in order of submission; of means: on the scale of the ratio B / A "
+    "(delta method), in units of this A. "
+    "The error is the widest of two: the stationary bootstrap (Politis and Romano 1994), and the "
+    "means of 5, 10 and 20 equal "
+    "parts with Student's t. The block length is by Politis and White 2004, a day at least. Of a "
+    "median: percentiles of "
     "200 to 1,000 resamples (docs/explanation/statistics.md)"
 )
-METHOD_REPLICAS = "Student's t over the replicas, each a pair; cut at the lowest possible value (-100 %)"
+METHOD_REPLICAS = (
+    "Student's t over the replicas, each a pair; cut at the lowest possible value (-100 %)"
+)
 METHOD_DESCRIBED = "none, for differences from the log are described and not tested"
 CORRECTION = (
     "Holm 1979, over the parts of a table and its quantities; "
     "a part that holds every job is the whole, and is not tested separately"
 )
-_WAY_OUT = "replicas differ in their seed only: replay it with the same options, or compare it separately"
+_WAY_OUT = (
+    "replicas differ in their seed only: replay it with the same options, or compare it separately"
+)
 
 PARTS = ("class", "month")
-"""The usual breakdowns of a comparison; p is corrected for the number of parts of each separately."""
+"""The usual breakdowns of a comparison; p is corrected for the number of parts of each
+separately."""
 
 Floats = NDArray[np.float64]
 
@@ -63,8 +85,15 @@ class Quantity:
 
 QUANTITIES = (
     Quantity("wait_mean_s", "s", "Mean wait", lambda jobs: jobs.wait / MICROSECONDS),
-    Quantity("slowdown_mean", "ratio", "Mean slowdown", lambda jobs: slowdowns(jobs.response, jobs.run)),
-    Quantity("bounded_slowdown_mean", "ratio", "Mean bounded slowdown", lambda jobs: bounded_slowdowns(jobs.response, jobs.run)),
+    Quantity(
+        "slowdown_mean", "ratio", "Mean slowdown", lambda jobs: slowdowns(jobs.response, jobs.run)
+    ),
+    Quantity(
+        "bounded_slowdown_mean",
+        "ratio",
+        "Mean bounded slowdown",
+        lambda jobs: bounded_slowdowns(jobs.response, jobs.run),
+    ),
 )
 """The quantities that are compared job by job; jobs of no run time are left out of the slowdown."""
 
@@ -85,9 +114,11 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class ComparedSettings:
-    """The settings of a comparison: confidence, least share that matters, seed of the resampling, and breakdowns.
+    """The settings of a comparison: confidence, least share that matters, seed of the resampling,
+    and breakdowns.
 
-    ``is_tested``: whether a difference may be called real; a difference from a recorded log is only described.
+    ``is_tested``: whether a difference may be called real; a difference from a recorded log is only
+    described.
     """
 
     confidence: float = 0.95
@@ -99,7 +130,8 @@ class ComparedSettings:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The jobs that both schedules ran and count, row by row in order of submission, and the number of other jobs.
+    """The jobs that both schedules ran and count, row by row in order of submission, and the number
+    of other jobs.
 
     ``common``: the jobs that both ran, counted or not, for measures of the machine.
     """
@@ -127,27 +159,33 @@ def check_pairs(pairs: Sequence[tuple[Side, Side]], *, may_logs_differ: bool = F
     check_distinct([(pair[1].where, [side.schedule for side in pair]) for pair in pairs])
 
 
-# ------------------------------------------------------------------------------------------------ the jobs
+# ------------------------------------------------------------------------------------------------
+# the jobs
 
 
 def match(a: Side, b: Side) -> Matched:
     """Match the jobs of two schedules by number.
 
     Raises:
-        InputError: no job is common; or a common job requests another number of processors; or most common jobs have another
-            submission and run time.  The latter are two logs with equal job numbers.
+        InputError: no job is common; or a common job requests another number of processors; or most
+            common jobs have another submission and run time.  The latter are two logs with equal
+            job numbers.
     """
     first, second = a.schedule.only_ran(), b.schedule.only_ran()
     key_a, key_b = job_keys(first.workload.number), job_keys(second.workload.number)
     _, at_a, at_b = np.intersect1d(key_a, key_b, return_indices=True)
     if not len(at_a):
-        raise InputError(f"{a.where} and {b.where}: have no job number in common; compare two schedules of one log")
+        raise InputError(
+            f"{a.where} and {b.where}: have no job number in common; compare two schedules of one "
+            "log"
+        )
     order = np.argsort(at_a)
     one, other = first.only(at_a[order]), second.only(at_b[order])
     work, others = one.workload, other.workload
     unlike = np.flatnonzero(work.procs != others.procs)
-    # A schedule may be the recorded log of the other: then jobs need not have got what they requested.  It is, if the logs
-    # are the same, or if all common jobs were submitted at the same times.
+    # A schedule may be the recorded log of the other: then jobs need not have got what they
+    # requested.  It is, if the logs are the same, or if all common jobs were submitted at the same
+    # times.
     is_recorded = (a.result.is_recorded or b.result.is_recorded) and (
         log_of(a.result) == log_of(b.result) or np.array_equal(work.submit, others.submit)
     )
@@ -160,12 +198,15 @@ def match(a: Side, b: Side) -> Matched:
     strange = int(((work.submit != others.submit) & (work.run != others.run)).sum())
     if 2 * strange > len(one) and len(set(_hashes(a, b))) > 1:
         raise InputError(
-            f"{b.where}: {strange:,} of {len(one):,} jobs of {a.where} have another submission and run time here; "
+            f"{b.where}: {strange:,} of {len(one):,} jobs of {a.where} have another submission and "
+            "run time here; "
             "compare two schedules of one log"
         )
     is_counted = work.counted & others.counted
     if not is_counted.any():
-        raise InputError(f"{a.where} and {b.where}: have no counted job in common (a warm-up is not counted)")
+        raise InputError(
+            f"{a.where} and {b.where}: have no counted job in common (a warm-up is not counted)"
+        )
     notes = _notes(a, b, one, other)
     left = (len(first) - len(one), len(second) - len(one), int((~is_counted).sum()))
     return Matched(one.only(is_counted), other.only(is_counted), (one, other), *left, notes=notes)
@@ -180,7 +221,10 @@ def _hashes(a: Side, b: Side) -> list[str]:
 def _notes(a: Side, b: Side, one: Schedule, other: Schedule) -> tuple[str, ...]:
     notes = []
     if len(set(_hashes(a, b))) > 1:
-        notes.append(f"these are results of two log files ({a.where}, {b.where}); jobs are matched by number anyway")
+        notes.append(
+            f"these are results of two log files ({a.where}, {b.where}); jobs are matched by "
+            "number anyway"
+        )
     if a.result.document and b.result.document:
         found = option_differences((a.where, a.result), (b.where, b.result))
         notes += [f"{b.where} {what}" for what in found]
@@ -191,31 +235,43 @@ def _notes(a: Side, b: Side, one: Schedule, other: Schedule) -> tuple[str, ...]:
     for name, side, against, ran_in in (("A", a, b, "B"), ("B", b, a, "A")):
         if refused := side.schedule.rejected:
             numbers = job_keys(side.schedule.workload.number[[each.row for each in refused]])
-            ran = len(np.intersect1d(numbers, job_keys(against.schedule.only_ran().workload.number)))
+            ran = len(
+                np.intersect1d(numbers, job_keys(against.schedule.only_ran().workload.number))
+            )
             notes.append(f"{name} refused {len(refused):,} jobs, of which {ran:,} ran in {ran_in}")
-    for name, words in (("submit", "are submitted at another time"), ("run", "run for another time"),
-                        ("estimate", "have another estimate"), ("procs", "have another number of processors")):  # fmt: skip
+    for name, words in (
+        ("submit", "are submitted at another time"),
+        ("run", "run for another time"),
+        ("estimate", "have another estimate"),
+        ("procs", "have another number of processors"),
+    ):
         count = int((getattr(one.workload, name) != getattr(other.workload, name)).sum())
         if count:
             notes.append(f"{count:,} of {len(one):,} common jobs {words} in B than in A")
     return tuple(notes)
 
 
-# ------------------------------------------------------------------------------------------------ the record
+# ------------------------------------------------------------------------------------------------
+# the record
 
 
 def compare(
-    a: Side, b: Side, settings: ComparedSettings | None = None, replicas: Sequence[tuple[Side, Side]] = ()
+    a: Side,
+    b: Side,
+    settings: ComparedSettings | None = None,
+    replicas: Sequence[tuple[Side, Side]] = (),
 ) -> dict[str, Any]:
     """Return the record of a comparison, schema ``qbatch.compare/1``; differences are b - a.
 
-    With ``replicas`` (further pairs, of other seeds or logs) the intervals are over the pairs.  Effects, medians and breakdowns
-    stay those of the first pair, but a part that holds every job equals the whole.  Utilisation is left out, and a note gives
-    the reason, if the size of a machine is unknown or those of a pair differ.  Utilisation and makespan are of the jobs that
+    With ``replicas`` (further pairs, of other seeds or logs) the intervals are over the pairs.
+     Effects, medians and breakdowns stay those of the first pair, but a part that holds every job
+    equals the whole.  Utilisation is left out, and a note gives the reason, if the size of a
+    machine is unknown or those of a pair differ.  Utilisation and makespan are of the jobs that
     both ran, including the warm-up.
 
-    If one side is a recorded log, nothing is called better and there is no interval and no p.  Differences then come from the
-    machine, which a replay does not know, as well as from the policy.  ``history`` then lists what is unknown.
+    If one side is a recorded log, nothing is called better and there is no interval and no p.
+     Differences then come from the machine, which a replay does not know, as well as from the
+    policy.  ``history`` then lists what is unknown.
 
     Raises:
         InputError: the jobs of a pair do not match.
@@ -229,7 +285,9 @@ def compare(
         notes += [f"pair {place}: {note}" for note in pair.notes if note not in jobs.notes]
     logs = {log_of(one.result) for one, _ in ((a, b), *replicas)}
     if len(logs) > 1:
-        notes.append(f"the pairs are of {len(logs)} different logs, as requested; values are means over them")
+        notes.append(
+            f"the pairs are of {len(logs)} different logs, as requested; values are means over them"
+        )
     metrics = [_quantity(pairs, quantity, how) for quantity in QUANTITIES]
     sides = [(a, b), *replicas]
     unlike = _unlike_machines(sides)
@@ -244,7 +302,12 @@ def compare(
         "schema": SCHEMA,
         "a": _side_facts(a),
         "b": _side_facts(b),
-        "jobs": {"common": len(jobs.a), "only_a": jobs.only_a, "only_b": jobs.only_b, "not_counted": jobs.uncounted},
+        "jobs": {
+            "common": len(jobs.a),
+            "only_a": jobs.only_a,
+            "only_b": jobs.only_b,
+            "not_counted": jobs.uncounted,
+        },
         "pairs": len(pairs),
         "confidence": how.confidence,
         "practical": how.practical,
@@ -261,22 +324,34 @@ def compare(
 def _side_facts(side: Side) -> dict[str, Any]:
     result = side.result
     return {
-        "result": side.where, "policy": side.schedule.policy, "label": side.label, "log": result.name,
-        "procs": None if result.is_size_guessed else result.procs_total, "options": result.document.get("options"),
+        "result": side.where,
+        "policy": side.schedule.policy,
+        "label": side.label,
+        "log": result.name,
+        "procs": None if result.is_size_guessed else result.procs_total,
+        "options": result.document.get("options"),
         "run": "; ".join(run_words(result)),
-    }  # fmt: skip
+    }
 
 
 def _quantity(pairs: list[Matched], quantity: Quantity, how: ComparedSettings) -> dict[str, Any]:
     values = [_values(pair.a, pair.b, quantity) for pair in pairs]
     one, other = values[0]
-    difference = paired(one, other, how.confidence, seed=how.seed, least_block=a_day_of(pairs[0].a.workload.submit))
-    return _record(quantity.name, quantity.unit, quantity.words, difference, how, _means(values)) | {"jobs": len(one)}
+    difference = paired(
+        one, other, how.confidence, seed=how.seed, least_block=a_day_of(pairs[0].a.workload.submit)
+    )
+    return _record(
+        quantity.name, quantity.unit, quantity.words, difference, how, _means(values)
+    ) | {"jobs": len(one)}
 
 
 def _means(pairs: list[tuple[Floats, Floats]]) -> list[tuple[float, float]]:
     """Return the means of those of several pairs that have values; none of a single pair."""
-    return [(float(one.mean()), float(other.mean())) for one, other in pairs if len(one)] if len(pairs) > 1 else []
+    return (
+        [(float(one.mean()), float(other.mean())) for one, other in pairs if len(one)]
+        if len(pairs) > 1
+        else []
+    )
 
 
 def _values(a: Schedule, b: Schedule, quantity: Quantity) -> tuple[Floats, Floats]:
@@ -288,54 +363,91 @@ def _values(a: Schedule, b: Schedule, quantity: Quantity) -> tuple[Floats, Float
 
 
 def _record(
-    name: str, unit: str, words: str, difference: Difference, how: ComparedSettings, means: Sequence[tuple[float, float]] = (), *,
-    is_less_better: bool = True, found: Verdict | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    name: str,
+    unit: str,
+    words: str,
+    difference: Difference,
+    how: ComparedSettings,
+    means: Sequence[tuple[float, float]] = (),
+    *,
+    is_less_better: bool = True,
+    found: Verdict | None = None,
+) -> dict[str, Any]:
     """Return the record of a quantity of the first pair.
 
     Args:
-        means: of each of several pairs; they and Student's t over them replace the interval of one pair.
+        means: of each of several pairs; they and Student's t over them replace the interval of one
+            pair.
         found: the finding of the first pair, if it is known without a test.
     """
     mean, median, effect = difference.mean, difference.median, difference.effect
 
     def verdict(estimate: Estimate, larger: float | None) -> Verdict:
-        return finding_of(estimate, larger, is_less_better=is_less_better, practical=how.practical, level=1 - how.confidence)
+        return finding_of(
+            estimate,
+            larger,
+            is_less_better=is_less_better,
+            practical=how.practical,
+            level=1 - how.confidence,
+        )
 
     record: dict[str, Any] = {
-        "name": name, "unit": unit, "words": words, "is_less_better": is_less_better,
-        "a": difference.a, "b": difference.b, **_changed(difference.a, difference.b, mean, how),
-        "block": round(mean.block, 1), "finding": _shown_finding(found or verdict(mean, difference.larger), how),
-    }  # fmt: skip
+        "name": name,
+        "unit": unit,
+        "words": words,
+        "is_less_better": is_less_better,
+        "a": difference.a,
+        "b": difference.b,
+        **_changed(difference.a, difference.b, mean, how),
+        "block": round(mean.block, 1),
+        "finding": _shown_finding(found or verdict(mean, difference.larger), how),
+    }
     if median is not None:
         low, high = (median.low, median.high) if how.is_tested else (None, None)
         record["median"] = {"difference": median.value, "low": low, "high": high}
     if effect is not None:
         record["effect"] = {
-            "jobs_better": effect.better, "jobs_worse": effect.worse, "jobs_equal": effect.equal,
-            "cliff_delta": effect.cliff_delta, "rank_biserial": effect.rank_biserial,
-        }  # fmt: skip
+            "jobs_better": effect.better,
+            "jobs_worse": effect.worse,
+            "jobs_equal": effect.equal,
+            "cliff_delta": effect.cliff_delta,
+            "rank_biserial": effect.rank_biserial,
+        }
     if means:
         one, other = (np.array(column, np.float64) for column in zip(*means, strict=True))
-        estimate, a, b = replicated_difference(one, other, how.confidence), float(one.mean()), float(other.mean())
+        estimate, a, b = (
+            replicated_difference(one, other, how.confidence),
+            float(one.mean()),
+            float(other.mean()),
+        )
         record |= {
-            "a": a, "b": b, **_changed(a, b, estimate, how), "block": None,
+            "a": a,
+            "b": b,
+            **_changed(a, b, estimate, how),
+            "block": None,
             "finding": _shown_finding(verdict(estimate, max(a, b)), how),
             "replicas": [{"a": first, "b": second} for first, second in means],
-        }  # fmt: skip
+        }
     return record
 
 
-def _changed(a: float | None, b: float | None, estimate: Estimate, how: ComparedSettings) -> dict[str, Any]:
-    """Return the difference, its interval and its p, the difference as a share of ``a``, and the ratio ``b / a``."""
-    low, high, p = (estimate.low, estimate.high, estimate.p) if how.is_tested else (None, None, None)
+def _changed(
+    a: float | None, b: float | None, estimate: Estimate, how: ComparedSettings
+) -> dict[str, Any]:
+    """Return the difference, its interval and its p, the difference as a share of ``a``, and the
+    ratio ``b / a``."""
+    low, high, p = (
+        (estimate.low, estimate.high, estimate.p) if how.is_tested else (None, None, None)
+    )
     has_ratio = a is not None and b is not None and a != 0 and estimate.value is not None
     return {
-        "difference": estimate.value, "low": low, "high": high,
+        "difference": estimate.value,
+        "low": low,
+        "high": high,
         "relative": estimate.value / a if has_ratio else None,  # type: ignore[operator]
         "ratio": b / a if has_ratio else None,  # type: ignore[operator]
         "p": p,
-    }  # fmt: skip
+    }
 
 
 def _shown_finding(found: Verdict, how: ComparedSettings) -> str:
@@ -343,36 +455,60 @@ def _shown_finding(found: Verdict, how: ComparedSettings) -> str:
     return (found if how.is_tested or found is Verdict.equal else Verdict.described).value
 
 
-# ------------------------------------------------------------------------------------------------ the machine
+# ------------------------------------------------------------------------------------------------
+# the machine
 
 
 def _unlike_machines(sides: Sequence[tuple[Side, Side]]) -> str | None:
-    """Return why measures that depend on the size of the machine cannot be compared; None if they can."""
+    """Return why measures that depend on the size of the machine cannot be compared; None if they
+    can."""
     guessed = next((side for pair in sides for side in pair if side.result.is_size_guessed), None)
     if guessed is not None:
-        return f"bare job rows do not contain the size of the machine of {guessed.where}; give its processors with --procs N"
+        return (
+            f"bare job rows do not contain the size of the machine of {guessed.where}; give "
+            "its "
+            "processors with --procs N"
+        )
     for a, b in sides:
         if a.result.procs_total != b.result.procs_total:
-            return f"the machines differ: {a.result.procs_total} and {b.result.procs_total} processors"
+            return (
+                f"the machines differ: {a.result.procs_total} and {b.result.procs_total} processors"
+            )
     return None
 
 
-def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
+def _utilisation(
+    sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: ComparedSettings
+) -> dict[str, Any]:
     """Compare the utilisation from the first to the last submit; each day is one value."""
     days = [_daily(pair, a.result.procs_total) for pair, (a, _) in zip(pairs, sides, strict=True)]
     one, other = days[0]
     a, b = (float(values.mean()) if len(values) else None for values in days[0])
     change = difference_estimate(one, other, how.confidence)
-    if not (change.low is None or change.high is None or change.value is None or a is None or b is None):
+    if not (
+        change.low is None or change.high is None or change.value is None or a is None or b is None
+    ):
         # Bounds keep both machines at most full: b / a lies between b and 1 / a.
-        low, high = min(max(change.low, a * b - a), change.value), max(min(change.high, 1.0 - a), change.value)
+        low, high = (
+            min(max(change.low, a * b - a), change.value),
+            max(min(change.high, 1.0 - a), change.value),
+        )
         change = replace(change, low=low, high=high)
     difference = Difference(a, b, change, None, None)
-    return _record("utilisation_submit", "share", "Utilisation", difference, how, _means(days), is_less_better=False)
+    return _record(
+        "utilisation_submit",
+        "share",
+        "Utilisation",
+        difference,
+        how,
+        _means(days),
+        is_less_better=False,
+    )
 
 
 def _daily(pair: Matched, procs_total: int) -> tuple[Floats, Floats]:
-    """Return the utilisation of equal parts, of about a day each, from the first to the last submit of both."""
+    """Return the utilisation of equal parts, of about a day each, from the first to the last submit
+    of both."""
     first = min(int(ran.workload.submit.min()) for ran in pair.common)
     last = max(int(ran.workload.submit.max()) for ran in pair.common)
     if last <= first:
@@ -386,7 +522,10 @@ def _daily(pair: Matched, procs_total: int) -> tuple[Floats, Floats]:
 
 def _makespan(pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
     """Compare the makespan: one number per schedule, so an interval exists only over replicas."""
-    spans = [[makespan_us(ran.workload.submit, ran.end) / MICROSECONDS for ran in pair.common] for pair in pairs]
+    spans = [
+        [makespan_us(ran.workload.submit, ran.end) / MICROSECONDS for ran in pair.common]
+        for pair in pairs
+    ]
     one, other = spans[0]
     found = Verdict.better if other < one else Verdict.worse
     if one == other:
@@ -398,18 +537,36 @@ def _makespan(pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
     return _record("makespan_s", "s", "Makespan", difference, how, means, found=found)
 
 
-# ------------------------------------------------------------------------------------------------ the parts
+# ------------------------------------------------------------------------------------------------
+# the parts
 
 
-_OF_THE_WHOLE = ("name", "unit", "words", "is_less_better", "a", "b", "difference", "low", "high", "relative", "ratio", "p",
-                 "block", "finding")  # fmt: skip
+_OF_THE_WHOLE = (
+    "name",
+    "unit",
+    "words",
+    "is_less_better",
+    "a",
+    "b",
+    "difference",
+    "low",
+    "high",
+    "relative",
+    "ratio",
+    "p",
+    "block",
+    "finding",
+)
 
 
-def _parts(jobs: Matched, key: str, how: ComparedSettings, whole: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _parts(
+    jobs: Matched, key: str, how: ComparedSettings, whole: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Compare each part of the jobs by one breakdown; p is corrected over the whole table.
 
-    A part that holds every job, such as the only month, repeats the test of the ``whole``.  It keeps that result: a correction
-    for the number of quantities, which the whole does not have, would give one test two results.
+    A part that holds every job, such as the only month, repeats the test of the ``whole``.  It
+    keeps that result: a correction for the number of quantities, which the whole does not have,
+    would give one test two results.
     """
     codes, labels = BREAKDOWNS[key](jobs.a, np.arange(len(jobs.a)))
     if len(set(codes.tolist())) == 1:
@@ -429,11 +586,19 @@ def _parts(jobs: Matched, key: str, how: ComparedSettings, whole: Sequence[dict[
         part = jobs.a.only(is_in), jobs.b.only(is_in)
         for quantity in QUANTITIES:
             one, other = _values(*part, quantity)
-            difference = paired(one, other, how.confidence, has_effect=False, least_block=a_day_of(part[0].workload.submit))
+            difference = paired(
+                one,
+                other,
+                how.confidence,
+                has_effect=False,
+                least_block=a_day_of(part[0].workload.submit),
+            )
             record = _record(quantity.name, quantity.unit, quantity.words, difference, how)
             records.append({"label": str(label), "jobs": len(one)} | record)
             estimates.append(difference.mean)
-    for record, estimate, p in zip(records, estimates, holm([one.p for one in estimates]), strict=True):
+    for record, estimate, p in zip(
+        records, estimates, holm([one.p for one in estimates]), strict=True
+    ):
         record["p_holm"] = p if how.is_tested else None
         larger = None if record["a"] is None else max(record["a"], record["b"])
         found = finding_of(estimate, larger, practical=how.practical, p=p, level=1 - how.confidence)

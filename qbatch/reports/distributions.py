@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from qbatch.metrics.per_job import bounded_slowdowns, job_times
 from qbatch.model.errors import UsageError
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
-from qbatch.reports.plot_style import GREY, Canvas, PlotRange, duration_text, policy_look, whole_ticks
+from qbatch.reports.plot_style import (
+    GREY,
+    Canvas,
+    PlotRange,
+    duration_text,
+    policy_look,
+    whole_ticks,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,18 +43,21 @@ def _counted(view: PlotRange) -> list[Schedule]:
     return counted
 
 
-# ------------------------------------------------------------------------------------------------ waits
+# ------------------------------------------------------------------------------------------------
+# waits
 
 
 def wait_histogram(view: PlotRange) -> Canvas:
-    """Draw the distribution of waits per policy: shares in logarithmic bins, with one for no wait, and cumulated."""
+    """Draw the distribution of waits per policy: shares in logarithmic bins, with one for no wait,
+    and cumulated."""
     counted = [ran for ran in _counted(view) if len(ran)]
     waits = [job_times(ran).wait / MICROSECONDS for ran in counted]
     edges = wait_edges(waits)
     canvas = Canvas(view, 4.4, "Waits", rows=2)
     upper, lower = canvas.axes
     low, high = np.log10(edges[0]), float(np.log10(edges[-1]))
-    gap = float(max(0.09 * (high - low), 0.25))  # the width of the bin of no wait, left of the logarithmic ones
+    # The width of the bin of no wait, left of the logarithmic ones.
+    gap = float(max(0.09 * (high - low), 0.25))
     left = float(low - gap)
     for place, (ran, wait) in enumerate(zip(counted, waits, strict=True)):
         look = policy_look(place, is_grey=view.is_grey)
@@ -55,7 +65,9 @@ def wait_histogram(view: PlotRange) -> Canvas:
         shares = np.histogram(wait[wait > 0], edges)[0] / len(wait) * 100
         upper.stairs(shares, np.log10(edges), label=label, linewidth=1.1, **look)
         width = gap / (len(counted) + 1)
-        upper.bar(left + (place + 0.5) * width, np.mean(wait == 0) * 100, width * 0.9, color=look["color"])
+        upper.bar(
+            left + (place + 0.5) * width, np.mean(wait == 0) * 100, width * 0.9, color=look["color"]
+        )
         values, counts = np.unique(wait, return_counts=True)
         shares = np.cumsum(counts) / len(wait) * 100
         places = np.where(values > 0, np.log10(np.maximum(values, 1e-9)), left)
@@ -72,7 +84,10 @@ def wait_histogram(view: PlotRange) -> Canvas:
     for axes in (upper, lower):
         axes.axvline(left + gap, color="#BBBBBB", linewidth=0.6)
     canvas.legend(upper)
-    means = [f"{ran.policy} {duration_text(float(np.mean(wait)))}" for ran, wait in zip(counted, waits, strict=True)]
+    means = [
+        f"{ran.policy} {duration_text(float(np.mean(wait)))}"
+        for ran, wait in zip(counted, waits, strict=True)
+    ]
     most = max(map(len, counted))
     text = f"{most:,} jobs, {_BINS_PER_DECADE} bins for each factor of ten; left: no wait."
     canvas.caption(f"{text} Mean wait: {', '.join(means)}.")
@@ -92,11 +107,13 @@ def wait_edges(waits: list[Floats]) -> Floats:
     return np.asarray(edges)
 
 
-# ------------------------------------------------------------------------------------------------ slowdowns
+# ------------------------------------------------------------------------------------------------
+# slowdowns
 
 
 def size_class(procs: Int64Array) -> Int64Array:
-    """Return the class of each size: 0 holds 1 processor, 1 holds 2, 2 holds 3 and 4, 3 holds 5 to 8, and so on."""
+    """Return the class of each size: 0 holds 1 processor, 1 holds 2, 2 holds 3 and 4, 3 holds 5 to
+    8, and so on."""
     return np.frexp(np.maximum(procs, 1) - 0.5)[1].astype(np.int64)
 
 
@@ -108,7 +125,8 @@ def class_name(place: int) -> str:
 
 
 def slowdown_by_size(view: PlotRange) -> Canvas:
-    """Draw the bounded slowdown of each size class and policy: quartiles, median, mean, 5th and 95th percentile."""
+    """Draw the bounded slowdown of each size class and policy: quartiles, median, mean, 5th and
+    95th percentile."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
     from matplotlib.ticker import FuncFormatter, NullFormatter
@@ -117,7 +135,10 @@ def slowdown_by_size(view: PlotRange) -> Canvas:
     classes = np.unique(np.concatenate([size_class(ran.workload.procs) for ran in counted]))
     canvas = Canvas(view, 3.4, "Bounded slowdown by size")
     (axes,) = canvas.axes
-    lowest = min(_draw_boxes(axes, ran, classes, view.palette, place, len(counted)) for place, ran in enumerate(counted))
+    lowest = min(
+        _draw_boxes(axes, ran, classes, view.palette, place, len(counted))
+        for place, ran in enumerate(counted)
+    )
     largest = max(counted, key=len)
     sizes = size_class(largest.workload.procs)
     names = [f"{class_name(one)}\n{np.count_nonzero(sizes == one):,}" for one in classes.tolist()]
@@ -134,21 +155,37 @@ def slowdown_by_size(view: PlotRange) -> Canvas:
     axes.set_xlabel("Processors / number of jobs")
     axes.set_ylabel("Bounded slowdown")
     keys: list[Any] = [Patch(**_box_look(view.palette, place)) for place in range(len(counted))]
-    keys += [Line2D([], [], color="black", linewidth=1.2), Line2D([], [], color="black", marker="o", ls="", ms=3.5)]
+    keys += [
+        Line2D([], [], color="black", linewidth=1.2),
+        Line2D([], [], color="black", marker="o", ls="", ms=3.5),
+    ]
     canvas.legend(axes, (keys, [*(ran.policy for ran in counted), "median", "mean"]))
-    canvas.caption("Response over max(run time, 10 s). Boxes: quartiles; whiskers: 5th and 95th percentile.")
+    canvas.caption(
+        "Response over max(run time, 10 s). Boxes: quartiles; whiskers: 5th and 95th percentile."
+    )
     return canvas
 
 
 def _box_look(palette: tuple[str, ...], place: int) -> dict[str, Any]:
     """Return the look of the box of the policy at this place; repeated colours are hatched."""
     hatch = ("", "////", "....", "xxxx")[place // len(palette) % 4]
-    return {"facecolor": palette[place % len(palette)], "edgecolor": "white", "hatch": hatch, "alpha": 0.45, "linewidth": 0}
+    return {
+        "facecolor": palette[place % len(palette)],
+        "edgecolor": "white",
+        "hatch": hatch,
+        "alpha": 0.45,
+        "linewidth": 0,
+    }
 
 
 def _draw_boxes(
-    axes: Axes, ran: Schedule, classes: Int64Array, palette: tuple[str, ...], place: int, policies: int
-) -> float:  # fmt: skip
+    axes: Axes,
+    ran: Schedule,
+    classes: Int64Array,
+    palette: tuple[str, ...],
+    place: int,
+    policies: int,
+) -> float:
     """Draw the boxes of one policy and return the lowest end of a whisker."""
     lowest = 1.0
     times, sizes = job_times(ran), size_class(ran.workload.procs)
@@ -157,7 +194,8 @@ def _draw_boxes(
     colour = palette[place % len(palette)]
     for at, one in enumerate(classes.tolist()):
         values = slowdown[sizes == one]
-        values = values[values > 0]  # a job of no length that never waited has no value on a logarithmic axis
+        # A job of no length that never waited has no value on a logarithmic axis.
+        values = values[values > 0]
         if not len(values):
             continue
         x = at - 0.4 + (place + 0.5) * width
@@ -167,18 +205,28 @@ def _draw_boxes(
         axes.vlines(x, low, high, color=colour, linewidth=0.7)
         axes.bar(x, third - first, half * 2, bottom=first, **_box_look(palette, place))
         axes.hlines(median, x - half, x + half, color=colour, linewidth=1.4)
-        axes.plot(x, values.mean(), "o", color=colour, markersize=3.2, markeredgecolor="white", markeredgewidth=0.4)
+        axes.plot(
+            x,
+            values.mean(),
+            "o",
+            color=colour,
+            markersize=3.2,
+            markeredgecolor="white",
+            markeredgewidth=0.4,
+        )
     return lowest
 
 
-# ------------------------------------------------------------------------------------------------ estimates
+# ------------------------------------------------------------------------------------------------
+# estimates
 
 
 def estimates(view: PlotRange) -> Canvas:
-    """Draw the accuracy of estimates, as Feitelson and Weil 1998 do in Fig. 11, for the first policy's jobs.
+    """Draw the accuracy of estimates, as Feitelson and Weil 1998 do in Fig. 11, for the first
+    policy's jobs.
 
-    Left, the percentage of the requested time that the jobs used, in bins of 1 %; right, run time against estimate,
-    for requests of up to two hours.
+    Left, the percentage of the requested time that the jobs used, in bins of 1 %; right, run time
+    against estimate, for requests of up to two hours.
     """
     from matplotlib.ticker import MultipleLocator
 
@@ -199,12 +247,16 @@ def estimates(view: PlotRange) -> Canvas:
     _draw_scatter(right, shown, view.palette[0])
     exact = np.mean(jobs.run == jobs.estimate)
     text = f"{exact:.1%} of {len(jobs):,} jobs used exactly 100 % of the time they requested."
-    canvas.caption(f"{text} Right: the {len(shown):,} jobs that requested at most {duration_text(_LONGEST_REQUEST)}.")
+    canvas.caption(
+        f"{text} Right: the {len(shown):,} jobs that requested at most "
+        f"{duration_text(_LONGEST_REQUEST)}."
+    )
     return canvas
 
 
 def used_percent(jobs: Workload) -> Floats:
-    """Return run time as a percentage of the estimate, rounded down to whole percents: 100 is the full time only."""
+    """Return run time as a percentage of the estimate, rounded down to whole percents: 100 is the
+    full time only."""
     return np.minimum(np.floor(jobs.run / jobs.estimate * 100), 100)
 
 
@@ -214,7 +266,9 @@ def _draw_scatter(axes: Axes, jobs: Workload, colour: str) -> None:
     axes.plot([0, longest], [0, longest], color=GREY, linewidth=0.6)
     if len(jobs) > _MANY_JOBS:
         area = (0.0, longest, 0.0, longest)
-        drawn = axes.hexbin(asked, ran, gridsize=60, bins="log", mincnt=1, cmap="viridis_r", extent=area, lw=0.1)
+        drawn = axes.hexbin(
+            asked, ran, gridsize=60, bins="log", mincnt=1, cmap="viridis_r", extent=area, lw=0.1
+        )
         axes.figure.colorbar(drawn, ax=axes, label="Jobs", shrink=0.8)
     else:
         axes.plot(asked, ran, ".", color=colour, markersize=4, alpha=0.4, markeredgewidth=0)

@@ -1,8 +1,9 @@
 """Gantt charts: the jobs on processors over time.
 
-Job rows hold how many processors a job had, not which, so :mod:`qbatch.results.boxes` assigns them.  Few jobs are drawn as
-boxes with their numbers, many as pixels, each in the mean colour of what it covers.  A job with several execution intervals
-has gaps where it was suspended, and more or fewer processors where it was resized.
+Job rows hold how many processors a job had, not which, so :mod:`qbatch.results.boxes` assigns them.
+ Few jobs are drawn as boxes with their numbers, many as pixels, each in the mean colour of what it
+covers.  A job with several execution intervals has gaps where it was suspended, and more or fewer
+processors where it was resized.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _OTHER_USER = "#BBBBBB"
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One policy's part of a chart: its jobs, the processors and the colour of each, and the processors drawn."""
+    """One policy's part of a chart: its jobs, the processors and the colour of each, and the
+    processors drawn."""
 
     view: PlotRange
     ran: Schedule
@@ -48,28 +50,43 @@ class Panel:
     total: int
 
 
-# ------------------------------------------------------------------------------------------------ the chart
+# ------------------------------------------------------------------------------------------------
+# the chart
 
 
 def gantt(view: PlotRange) -> Canvas:
-    """Draw the jobs on the processors over time, one panel per policy, coloured by size or by user."""
+    """Draw the jobs on the processors over time, one panel per policy, coloured by size or by
+    user."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     colour_by, axis = view.colour_by, TimeAxis(view)
     if len(view.schedules) > _MOST_POLICIES:
-        raise UsageError(f"a Gantt chart shows at most {_MOST_POLICIES} policies, not {len(view.schedules)}; use --policy")
+        raise UsageError(
+            f"a Gantt chart shows at most {_MOST_POLICIES} policies, not {len(view.schedules)}; "
+            "use --policy"
+        )
     if colour_by not in ("size", "user"):
         raise UsageError(f"a Gantt chart is coloured by size or by user, not by {colour_by!r}")
     shown = [
-        ran.only((ran.start < view.end) & ((ran.end > view.begin) | (ran.start >= view.begin))) for ran in view.schedules
+        ran.only((ran.start < view.end) & ((ran.end > view.begin) | (ran.start >= view.begin)))
+        for ran in view.schedules
     ]
     total = max(view.procs_total, *map(most_procs, shown))
     parts = [assign(ran, total, view.host_cpus) for ran in shown]
     is_small = max(map(len, shown)) <= MOST_LABELLED
     each = 2.6 if len(shown) > 1 else 3.6
-    canvas = Canvas(view, 0.7 + each * len(shown) + (0.5 if is_small else 0), "Jobs on processors", rows=len(shown))
-    colours, keys = _by_size(shown, total, view.is_grey) if colour_by == "size" else _by_user(shown, view.palette)
+    canvas = Canvas(
+        view,
+        0.7 + each * len(shown) + (0.5 if is_small else 0),
+        "Jobs on processors",
+        rows=len(shown),
+    )
+    colours, keys = (
+        _by_size(shown, total, view.is_grey)
+        if colour_by == "size"
+        else _by_user(shown, view.palette)
+    )
     for axes, ran, boxes, colour in zip(canvas.axes, shown, parts, colours, strict=True):
         panel = Panel(view, ran, boxes, colour, total)
         axes.grid(visible=False)
@@ -78,32 +95,52 @@ def gantt(view: PlotRange) -> Canvas:
             submit = ran.workload.submit
             at = axis.numbers(submit[(submit >= view.begin) & (submit < view.end)])
             axes.plot(
-                at, np.full(len(at), 1.02), "v", transform=axes.get_xaxis_transform(), color="black", markersize=3,
-                markeredgewidth=0, clip_on=False,
-            )  # fmt: skip
+                at,
+                np.full(len(at), 1.02),
+                "v",
+                transform=axes.get_xaxis_transform(),
+                color="black",
+                markersize=3,
+                markeredgewidth=0,
+                clip_on=False,
+            )
         elif len(boxes.job) <= MOST_BOXES:
             _draw_boxes(axes, panel, has_labels=False)
         else:
-            left, right = (float(axis.numbers(time)) for time in (view.begin, view.begin + view.span))
+            left, right = (
+                float(axis.numbers(time)) for time in (view.begin, view.begin + view.span)
+            )
             extent = (left, right, 0, total)
-            axes.imshow(painted(panel), extent=extent, origin="lower", aspect="auto", interpolation="none")
+            axes.imshow(
+                painted(panel), extent=extent, origin="lower", aspect="auto", interpolation="none"
+            )
         _draw_processors(axes, view, total)
         axes.set_title(plain_text(f"{ran.policy}: {len(ran):,} jobs"), pad=9 if is_small else 4)
     axis.label(canvas.axes[-1])
     if is_small:
         if any((ran.kind == _BACKFILLED).any() for ran in shown):
-            keys.append((Patch(facecolor="white", edgecolor="black", hatch="////", linewidth=0.5), "backfilled"))
-        keys.append((Line2D([], [], color="black", marker="v", markersize=3.5, linestyle=""), "submit"))
+            keys.append(
+                (
+                    Patch(facecolor="white", edgecolor="black", hatch="////", linewidth=0.5),
+                    "backfilled",
+                )
+            )
+        keys.append(
+            (Line2D([], [], color="black", marker="v", markersize=3.5, linestyle=""), "submit")
+        )
     canvas.legend(
-        canvas.axes[0], ([key for key, _ in keys], [name for _, name in keys]),
-        title="Processors" if colour_by == "size" else "User", title_fontsize=7,
-    )  # fmt: skip
+        canvas.axes[0],
+        ([key for key, _ in keys], [name for _, name in keys]),
+        title="Processors" if colour_by == "size" else "User",
+        title_fontsize=7,
+    )
     canvas.caption(_words(view, shown, parts, is_small))
     return canvas
 
 
 def _draw_processors(axes: Axes, view: PlotRange, total: int) -> None:
-    """Label the processors; draw a line between hosts, which are stacked, with the name of each next to it."""
+    """Label the processors; draw a line between hosts, which are stacked, with the name of each
+    next to it."""
     if total > view.procs_total:
         axes.axhline(view.procs_total, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
     axes.set_ylim(0, total)
@@ -116,7 +153,10 @@ def _draw_processors(axes: Axes, view: PlotRange, total: int) -> None:
     for edge in edges[1:-1].tolist():
         axes.axhline(edge, color="black", linewidth=0.6)
     each = -(-len(view.host_names) // _MOST_HOST_NAMES)
-    axes.set_yticks(((edges[:-1] + edges[1:]) / 2)[::each], [plain_text(name) for name in view.host_names[::each]])
+    axes.set_yticks(
+        ((edges[:-1] + edges[1:]) / 2)[::each],
+        [plain_text(name) for name in view.host_names[::each]],
+    )
     axes.tick_params(axis="y", length=0)
 
 
@@ -126,21 +166,30 @@ def _words(view: PlotRange, shown: list[Schedule], parts: list[Boxes], is_small:
         held += " Gaps: suspended, or queued again; steps: resized."
     which = "of each host " if view.host_cpus else ""
     if is_small:
-        return f"Processors {which}assigned lowest first; job rows do not name them.{held} Marks above: submits."
+        return (
+            f"Processors {which}assigned lowest first; job rows do not name them.{held} Marks "
+            "above: submits."
+        )
     counts = [f"{len(ran):,}" for ran in shown]
     jobs = counts[0] if len(set(counts)) == 1 else " + ".join(counts)
     is_boxes = max(len(boxes.job) for boxes in parts) <= MOST_BOXES
     how = "" if is_boxes else " Pixels: mean colour of what they cover; white: idle."
-    return f"{jobs} jobs on {view.procs_total:,} processors, {which}assigned lowest first.{held}{how}"
+    return (
+        f"{jobs} jobs on {view.procs_total:,} processors, {which}assigned lowest first.{held}{how}"
+    )
 
 
-# ------------------------------------------------------------------------------------------------ colours
+# ------------------------------------------------------------------------------------------------
+# colours
 
 Keys = list[tuple[Any, str]]
 
 
-def _by_size(shown: list[Schedule], procs_total: int, is_grey: bool) -> tuple[list[NDArray[np.float64]], Keys]:
-    """Return the colour of each job by its class of size, dark is wide, and the keys of the legend."""
+def _by_size(
+    shown: list[Schedule], procs_total: int, is_grey: bool
+) -> tuple[list[NDArray[np.float64]], Keys]:
+    """Return the colour of each job by its class of size, dark is wide, and the keys of the
+    legend."""
     import matplotlib
     from matplotlib.patches import Patch
 
@@ -153,14 +202,19 @@ def _by_size(shown: list[Schedule], procs_total: int, is_grey: bool) -> tuple[li
     return [shade[one] for one in classes], keys
 
 
-def _by_user(shown: list[Schedule], palette: tuple[str, ...]) -> tuple[list[NDArray[np.float64]], Keys]:
-    """Return the colour of each job by its user, with own colours for those with the most work, and the keys of the legend."""
+def _by_user(
+    shown: list[Schedule], palette: tuple[str, ...]
+) -> tuple[list[NDArray[np.float64]], Keys]:
+    """Return the colour of each job by its user, with own colours for those with the most work, and
+    the keys of the legend."""
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Patch
 
     first = shown[0]
     users, place = np.unique(first.workload.user, return_inverse=True)
-    work = np.bincount(place, weights=first.workload.procs * (first.end - first.start).astype(np.float64))
+    work = np.bincount(
+        place, weights=first.workload.procs * (first.end - first.start).astype(np.float64)
+    )
     top = users[np.argsort(-work, kind="stable")][: len(palette)].tolist()
     colours = [np.tile(to_rgba(_OTHER_USER), (len(ran), 1)) for ran in shown]
     keys: Keys = []
@@ -173,7 +227,8 @@ def _by_user(shown: list[Schedule], palette: tuple[str, ...]) -> tuple[list[NDAr
     return colours, keys
 
 
-# ------------------------------------------------------------------------------------------------ boxes
+# ------------------------------------------------------------------------------------------------
+# boxes
 
 
 def _draw_boxes(axes: Axes, panel: Panel, *, has_labels: bool) -> None:
@@ -184,31 +239,44 @@ def _draw_boxes(axes: Axes, panel: Panel, *, has_labels: bool) -> None:
     axis = TimeAxis(view)
     begin, end = axis.numbers(boxes.begin), axis.numbers(boxes.end)
     corners = np.stack(
-        [np.stack([x, y], axis=-1) for x, y in
-         ((begin, boxes.low), (end, boxes.low), (end, boxes.high), (begin, boxes.high))], axis=1,
-    )  # fmt: skip
+        [
+            np.stack([x, y], axis=-1)
+            for x, y in (
+                (begin, boxes.low),
+                (end, boxes.low),
+                (end, boxes.high),
+                (begin, boxes.high),
+            )
+        ],
+        axis=1,
+    )
     is_hatched = ran.kind[boxes.job] == _BACKFILLED if has_labels else np.zeros(len(corners), bool)
     for which, hatch in ((~is_hatched, None), (is_hatched, "////")):
         axes.add_collection(
             PolyCollection(
-                list(corners[which]), facecolors=colour[boxes.job[which]], hatch=hatch,
+                list(corners[which]),
+                facecolors=colour[boxes.job[which]],
+                hatch=hatch,
                 linewidths=0.5 if has_labels else 0.1,
                 edgecolors="white" if hatch is None else "#FFFFFFB0",
             ),
             autolim=False,
-        )  # fmt: skip
+        )
     if has_labels:
         _label_boxes(axes, panel)
 
 
 def _label_boxes(axes: Axes, panel: Panel) -> None:
-    """Write its number into every job with enough space: into its largest box, or into each box of a resized job."""
+    """Write its number into every job with enough space: into its largest box, or into each box of
+    a resized job."""
     view, ran, boxes, colour = panel.view, panel.ran, panel.boxes, panel.colour
     axis = TimeAxis(view)
     is_split = rows_in_pieces(ran.pieces, len(ran))
     labelled: dict[tuple[int, int], int] = {}
     height = boxes.high - boxes.low
-    area = height * (np.minimum(boxes.end, view.end) - np.maximum(boxes.begin, view.begin)).astype(np.float64)
+    area = height * (np.minimum(boxes.end, view.end) - np.maximum(boxes.begin, view.begin)).astype(
+        np.float64
+    )
     for place, job in enumerate(boxes.job.tolist()):
         key = (job, place if is_split[job] else -1)
         if key not in labelled or area[place] > area[labelled[key]]:
@@ -227,17 +295,25 @@ def _label_boxes(axes: Axes, panel: Panel) -> None:
         red, green, blue = colour[job][:3]
         is_dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55
         axes.text(
-            (left + right) / 2, (boxes.low[place] + boxes.high[place]) / 2, text, ha="center", va="center",
-            fontsize=size, color="white" if is_dark else "black", clip_on=True,
+            (left + right) / 2,
+            (boxes.low[place] + boxes.high[place]) / 2,
+            text,
+            ha="center",
+            va="center",
+            fontsize=size,
+            color="white" if is_dark else "black",
+            clip_on=True,
             bbox={"facecolor": tuple(colour[job]), "edgecolor": "none", "pad": 0.6},
-        )  # fmt: skip
+        )
 
 
-# ------------------------------------------------------------------------------------------------ pixels
+# ------------------------------------------------------------------------------------------------
+# pixels
 
 
 def painted(panel: Panel) -> NDArray[np.uint8]:
-    """Return an image of time by processors; each pixel mixes the colours of its jobs, and white for idle processors."""
+    """Return an image of time by processors; each pixel mixes the colours of its jobs, and white
+    for idle processors."""
     view, boxes, total = panel.view, panel.boxes, panel.total
     columns, lines = _PIXELS[0], min(total, _PIXELS[1])
     begin = np.clip(boxes.begin, view.begin, view.end) - view.begin
@@ -261,8 +337,11 @@ def painted(panel: Panel) -> NDArray[np.uint8]:
     return image
 
 
-def _edges(sides: list[tuple[NDArray[np.float64], float]]) -> list[tuple[Int64Array, NDArray[np.float64]]]:
-    """Return increments at places, so that their running sum over pixels is the part of each pixel between the sides."""
+def _edges(
+    sides: list[tuple[NDArray[np.float64], float]],
+) -> list[tuple[Int64Array, NDArray[np.float64]]]:
+    """Return increments at places, so that their running sum over pixels is the part of each pixel
+    between the sides."""
     found = []
     for at, sign in sides:
         pixel = np.floor(at).astype(np.int64)

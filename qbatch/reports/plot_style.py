@@ -1,7 +1,8 @@
-"""The style of every picture: fonts, colours, the time axis, legends and captions, and the writing of a file.
+"""The style of every picture: fonts, colours, the time axis, legends and captions, and the writing
+of a file.
 
-Pictures are drawn without pyplot and without the user's matplotlibrc, so that the same result gives the same bytes
-anywhere with the same version of matplotlib.
+Pictures are drawn without pyplot and without the user's matplotlibrc, so that the same result gives
+the same bytes anywhere with the same version of matplotlib.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ SUFFIXES = (".png", ".svg", ".pdf")
 """The file formats of pictures."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Colours that colour-blind readers can distinguish (Okabe and Ito), without their yellow, which is faint on white."""
+"""Colours that colour-blind readers can distinguish (Okabe and Ito), without their yellow, which is
+faint on white."""
 
 LINE_STYLES = ("-", "--", ":", "-.")
 
@@ -49,20 +51,42 @@ HOUR = 3600 * MICROSECONDS
 DAY = 24 * HOUR
 
 _STYLE: dict[str, Any] = {
-    "figure.dpi": 200, "savefig.dpi": 200, "font.family": "DejaVu Sans", "font.size": 8,
-    "axes.titlesize": 8, "axes.titlelocation": "left", "axes.labelsize": 8, "axes.linewidth": 0.6,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True,
-    "grid.linewidth": 0.4, "grid.color": "#DDDDDD", "xtick.labelsize": 7, "ytick.labelsize": 7, "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6, "legend.fontsize": 7, "legend.frameon": False, "lines.linewidth": 1.1,
-    "hatch.linewidth": 0.5, "pdf.fonttype": 42, "svg.hashsalt": "qbatch", "path.simplify": True,
-}  # fmt: skip
+    "figure.dpi": 200,
+    "savefig.dpi": 200,
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 8,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.4,
+    "grid.color": "#DDDDDD",
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "lines.linewidth": 1.1,
+    "hatch.linewidth": 0.5,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "qbatch",
+    "path.simplify": True,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class PlotRange:
-    """The contents of a picture: the jobs that ran under these policies on this machine, from ``begin`` to before ``end``.
+    """The contents of a picture: the jobs that ran under these policies on this machine, from
+    ``begin`` to before ``end``.
 
-    ``axes``: where to draw, instead of in a new figure, which is one or two ``columns`` of a journal wide.
+    ``axes``: where to draw, instead of in a new figure, which is one or two ``columns`` of a
+    journal wide.
     """
 
     name: str
@@ -91,9 +115,11 @@ class PlotRange:
 
     @property
     def has_suspended(self) -> bool:
-        """Whether a job took longer from start to end than it ran, with unknown execution intervals."""
+        """Whether a job took longer from start to end than it ran, with unknown execution
+        intervals."""
         return any(
-            ran.pieces is None and bool((ran.end - ran.start > ran.workload.run).any()) for ran in self.schedules
+            ran.pieces is None and bool((ran.end - ran.start > ran.workload.run).any())
+            for ran in self.schedules
         )
 
     def counted(self, ran: Schedule) -> Schedule:
@@ -146,7 +172,12 @@ def new_figure(view: PlotRange, height: float, title: str) -> Figure:
     width = WIDTH if view.columns == 2 else ONE_COLUMN
     figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05))
     text = plain_text(view.title or f"{title}: {title_name(view.name)}")
-    figure.suptitle(text if view.columns == 2 else fill(text, 48), x=0.01, ha="left", fontsize=10 if view.columns == 2 else 8)
+    figure.suptitle(
+        text if view.columns == 2 else fill(text, 48),
+        x=0.01,
+        ha="left",
+        fontsize=10 if view.columns == 2 else 8,
+    )
     return figure
 
 
@@ -156,7 +187,8 @@ def plain_text(text: str) -> str:
 
 
 class Canvas:
-    """The place of a picture: a figure of its own with a title, a caption and a legend outside, or the caller's axes.
+    """The place of a picture: a figure of its own with a title, a caption and a legend outside, or
+    the caller's axes.
 
     Args:
         height: of the figure, inches.
@@ -167,17 +199,27 @@ class Canvas:
         UsageError: the caller has given another number of axes than there are panels.
     """
 
-    def __init__(self, view: PlotRange, height: float, title: str, rows: int = 1, columns: int = 1) -> None:
+    def __init__(
+        self, view: PlotRange, height: float, title: str, rows: int = 1, columns: int = 1
+    ) -> None:
         self.axes: list[Any] = list(view.axes)
         self.figure: Figure | None = None
         if not self.axes:
             self.figure = new_figure(view, height, title)
-            self.axes = list(self.figure.subplots(rows, columns, squeeze=False, sharex=columns == 1).flat)
+            self.axes = list(
+                self.figure.subplots(rows, columns, squeeze=False, sharex=columns == 1).flat
+            )
         elif len(self.axes) != rows * columns:
-            raise UsageError(f"ax: this picture has {rows * columns} panels, not {len(self.axes)}; give a list of as many axes")
+            raise UsageError(
+                f"ax: this picture has {rows * columns} panels, not {len(self.axes)}; give a list "
+                "of as many axes"
+            )
 
-    def legend(self, axes: Axes, keys: tuple[list[Any], list[str]] | None = None, **look: Any) -> None:
-        """Add the legend of these axes, or other handles and labels: outside of the figure, or inside the caller's axes."""
+    def legend(
+        self, axes: Axes, keys: tuple[list[Any], list[str]] | None = None, **look: Any
+    ) -> None:
+        """Add the legend of these axes, or other handles and labels: outside of the figure, or
+        inside the caller's axes."""
         handles, labels = keys or axes.get_legend_handles_labels()
         if not handles:
             return
@@ -196,8 +238,14 @@ class Canvas:
 def policy_look(place: int, *, is_grey: bool = False) -> dict[str, Any]:
     """Return the colour and the line style of the policy at this place."""
     if is_grey:
-        return {"color": GREYS[place % len(GREYS)], "linestyle": LINE_STYLES[place % len(LINE_STYLES)]}
-    return {"color": PALETTE[place % len(PALETTE)], "linestyle": LINE_STYLES[place // len(PALETTE) % len(LINE_STYLES)]}
+        return {
+            "color": GREYS[place % len(GREYS)],
+            "linestyle": LINE_STYLES[place % len(LINE_STYLES)],
+        }
+    return {
+        "color": PALETTE[place % len(PALETTE)],
+        "linestyle": LINE_STYLES[place // len(PALETTE) % len(LINE_STYLES)],
+    }
 
 
 def legend_outside(figure: Figure, axes: Axes) -> None:
@@ -208,7 +256,8 @@ def legend_outside(figure: Figure, axes: Axes) -> None:
 
 
 def legend_text(label: str) -> str:
-    """Return a label in lines short enough to leave space for the data, broken after a comma or a colon."""
+    """Return a label in lines short enough to leave space for the data, broken after a comma or a
+    colon."""
     lines = [""]
     for part in re.split(r"(?<=[,:])", label):
         if lines[-1] and len(lines[-1]) + len(part) > _LEGEND_LETTERS:
@@ -224,7 +273,8 @@ def caption(figure: Figure, text: str) -> None:
 
 
 def plain_log_ticks(axis: Any) -> None:
-    """Write plain numbers on a logarithmic axis: 10 and 100, and between them 20 and 50 if few powers of ten are in view."""
+    """Write plain numbers on a logarithmic axis: 10 and 100, and between them 20 and 50 if few
+    powers of ten are in view."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
@@ -250,7 +300,8 @@ def zone_of(clock: LogClock) -> tzinfo:
 
 
 class TimeAxis:
-    """Log time as numbers for the horizontal axis: dates if the clock is known, else hours or days of log time."""
+    """Log time as numbers for the horizontal axis: dates if the clock is known, else hours or days
+    of log time."""
 
     def __init__(self, view: PlotRange) -> None:
         self.clock, self.view = view.clock, view
@@ -283,7 +334,8 @@ class TimeAxis:
 
 
 def midnight_before(view: PlotRange) -> int:
-    """Return the last midnight up to the view's begin, in the log's zone, or in log time if the log has no clock."""
+    """Return the last midnight up to the view's begin, in the log's zone, or in log time if the log
+    has no clock."""
     start = view.clock.unix_start
     if start is None:
         return view.begin // DAY * DAY

@@ -32,30 +32,47 @@ PICTURES: dict[str, Callable[[PlotRange], Canvas]] = {
 
 
 def draw(
-    result: Result, kind: str, *, policies: Sequence[str] = (), begin: str | None = None, end: str | None = None,
-    title: str | None = None, colour_by: str = "size", columns: int = 2, is_grey: bool = False,
+    result: Result,
+    kind: str,
+    *,
+    policies: Sequence[str] = (),
+    begin: str | None = None,
+    end: str | None = None,
+    title: str | None = None,
+    colour_by: str = "size",
+    columns: int = 2,
+    is_grey: bool = False,
     axes: Sequence[Axes] = (),
-) -> Figure:  # fmt: skip
-    """Draw a picture of a result: of all its policies or of some, of all its time or from ``begin`` to ``end``.
+) -> Figure:
+    """Draw a picture of a result: of all its policies or of some, of all its time or from ``begin``
+    to ``end``.
 
-    ``begin`` and ``end`` are log seconds or ISO times; the window is half-open.  ``colour_by`` is for Gantt charts.
-    ``columns``: the width of the figure, in columns of a journal (1 or 2).  ``is_grey``: draw in grey.  ``axes``: draw into these
-    axes, one for each panel, instead of in a new figure.  Returns the figure.
+    ``begin`` and ``end`` are log seconds or ISO times; the window is half-open.  ``colour_by`` is
+    for Gantt charts. ``columns``: the width of the figure, in columns of a journal (1 or 2).
+     ``is_grey``: draw in grey.  ``axes``: draw into these axes, one for each panel, instead of in a
+    new figure.  Returns the figure.
 
     Raises:
         UsageError: there is no such kind or policy, the window is empty, or matplotlib is missing.
     """
     if kind not in PICTURES:
-        raise UsageError(f"no picture {kind!r}{suggestion(kind, PICTURES)}; there are {', '.join(PICTURES)}")
+        raise UsageError(
+            f"no picture {kind!r}{suggestion(kind, PICTURES)}; there are {', '.join(PICTURES)}"
+        )
     view = view_of(result.only(policies), begin=begin, end=end, title=title)
     with styled():
-        canvas = PICTURES[kind](replace(view, colour_by=colour_by, columns=columns, is_grey=is_grey, axes=tuple(axes)))
+        canvas = PICTURES[kind](
+            replace(view, colour_by=colour_by, columns=columns, is_grey=is_grey, axes=tuple(axes))
+        )
     figure: Figure = canvas.axes[0].figure
     return figure
 
 
-def view_of(result: Result, *, begin: str | None = None, end: str | None = None, title: str | None = None) -> PlotRange:
-    """Return the part of a result for a picture; without bounds, from the first submit to the last end."""
+def view_of(
+    result: Result, *, begin: str | None = None, end: str | None = None, title: str | None = None
+) -> PlotRange:
+    """Return the part of a result for a picture; without bounds, from the first submit to the last
+    end."""
     schedules = tuple(ran for ran in (each.only_ran() for each in result.schedules) if len(ran))
     if not schedules:
         raise InputError(f"{result.name}: no job ran under {', '.join(result.policies)}")
@@ -64,16 +81,26 @@ def view_of(result: Result, *, begin: str | None = None, end: str | None = None,
     since = first if begin is None else instant(begin, result.clock, "--from")
     until = last + (last == first) if end is None else instant(end, result.clock, "--to")
     if since >= until:
-        raise UsageError(f"--from {begin or 'the first submit'} is not before --to {end or 'the last end'}")
+        raise UsageError(
+            f"--from {begin or 'the first submit'} is not before --to {end or 'the last end'}"
+        )
     if since > last or until <= first:
         raise UsageError(
-            f"{result.name}: no job in this window; the jobs are from {first / MICROSECONDS:.0f} to "
+            f"{result.name}: no job in this window; the jobs are from {first / MICROSECONDS:.0f} "
+            "to "
             f"{last / MICROSECONDS:.0f} s of the log"
         )
     return PlotRange(
-        result.name, schedules, result.procs_total, result.clock, since, until, title,
-        host_cpus=result.host_cpus, host_names=result.host_names,
-    )  # fmt: skip
+        result.name,
+        schedules,
+        result.procs_total,
+        result.clock,
+        since,
+        until,
+        title,
+        host_cpus=result.host_cpus,
+        host_names=result.host_names,
+    )
 
 
 def instant(text: str, clock: LogClock, option: str) -> int:
@@ -87,9 +114,13 @@ def instant(text: str, clock: LogClock, option: str) -> int:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{option} {text!r}: should be log seconds or an ISO time like 1996-10-01T08:00") from None
+        raise UsageError(
+            f"{option} {text!r}: should be log seconds or an ISO time like 1996-10-01T08:00"
+        ) from None
     if clock.unix_start is None:
-        raise UsageError(f"{option} {text!r}: this log has no clock (UnixStartTime); give log seconds")
+        raise UsageError(
+            f"{option} {text!r}: this log has no clock (UnixStartTime); give log seconds"
+        )
     if time.tzinfo is None:
         time = time.replace(tzinfo=zone_of(clock))
     since = time - datetime.fromtimestamp(clock.unix_start, UTC)
@@ -97,7 +128,10 @@ def instant(text: str, clock: LogClock, option: str) -> int:
 
 
 def instant_text(time: int, clock: LogClock) -> str:
-    """Return an instant of log time, in microseconds, as a date of the log's zone, or as log seconds without a clock."""
+    """Return an instant of log time, in microseconds, as a date of the log's zone, or as log
+    seconds without a clock."""
     if clock.unix_start is None:
         return f"{time / MICROSECONDS:,.0f} s of the log"
-    return datetime.fromtimestamp(clock.unix_start + time // MICROSECONDS, zone_of(clock)).strftime("%Y-%m-%d")
+    return datetime.fromtimestamp(clock.unix_start + time // MICROSECONDS, zone_of(clock)).strftime(
+        "%Y-%m-%d"
+    )

@@ -1,7 +1,9 @@
-"""Pictures over time: the processors in use, the number of waiting jobs and their requested processors.
+"""Pictures over time: the processors in use, the number of waiting jobs and their requested
+processors.
 
-A value over time is a step function.  A short window shows it directly; a long one shows its mean over each hour, day or week
-(24 hours each, from the log's midnight), because months of steps would be a black block.
+A value over time is a step function.  A short window shows it directly; a long one shows its mean
+over each hour, day or week (24 hours each, from the log's midnight), because months of steps would
+be a black block.
 """
 
 from __future__ import annotations
@@ -52,14 +54,16 @@ class Steps:
 
 
 def steps(begin: Int64Array, end: Int64Array, weight: Int64Array) -> Steps:
-    """Return, over time, the sum of the weights of the half-open spans that contain each instant."""
+    """Return, over time, the sum of the weights of the half-open spans that contain each
+    instant."""
     at, place = np.unique(np.concatenate([begin, end]), return_inverse=True)
     change = np.bincount(place, weights=np.concatenate([weight, -weight]), minlength=len(at))
     return Steps(at, np.cumsum(np.rint(change).astype(np.int64)))
 
 
 def used_procs(schedule: Schedule) -> Steps:
-    """Return the processors in use over time; a job with unknown execution intervals holds its own from start to end."""
+    """Return the processors in use over time; a job with unknown execution intervals holds its own
+    from start to end."""
     spans = schedule.spans()
     return steps(spans.begin, spans.end, spans.procs)
 
@@ -67,11 +71,14 @@ def used_procs(schedule: Schedule) -> Steps:
 def waiting(schedule: Schedule, *, in_procs: bool = False) -> Steps:
     """Return the number of jobs in the queue over time, or of the processors that they request."""
     waits = schedule.queue_spans()
-    return steps(waits.begin, waits.end, waits.procs if in_procs else np.ones(len(waits.begin), np.int64))
+    return steps(
+        waits.begin, waits.end, waits.procs if in_procs else np.ones(len(waits.begin), np.int64)
+    )
 
 
 def bin_edges(view: PlotRange, most: int = _MOST_BINS) -> tuple[Int64Array, str] | None:
-    """Return the edges and the name of at most ``most`` bins for the means of a long view; None for a short view."""
+    """Return the edges and the name of at most ``most`` bins for the means of a long view; None for
+    a short view."""
     if view.span <= 4 * DAY:
         return None
     sizes = ((HOUR, "hour"), (DAY, "day"), (7 * DAY, "week"), (28 * DAY, "4 weeks"))
@@ -88,7 +95,9 @@ def utilisation(view: PlotRange) -> Canvas:
     few = len(view.schedules) <= _BAND_POLICIES
     most = _MOST_BINS if len(view.schedules) == 1 else _MOST_BINS_OF_SEVERAL
     note = _draw(view, axes, [used_procs(ran) for ran in view.schedules], most=most, has_band=few)
-    axes.axhline(view.procs_total, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), label="machine")
+    axes.axhline(
+        view.procs_total, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), label="machine"
+    )
     axes.set_ylim(0, None)
     axes.set_ylabel("Processors in use")
     total = view.procs_total
@@ -114,7 +123,9 @@ def queue(view: PlotRange) -> Canvas:
     upper, lower = canvas.axes
     note = _draw(view, upper, [waiting(ran) for ran in view.schedules])
     _draw(view, lower, [waiting(ran, in_procs=True) for ran in view.schedules])
-    lower.axhline(view.procs_total, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), label="machine")
+    lower.axhline(
+        view.procs_total, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), label="machine"
+    )
     upper.set_ylabel("Jobs waiting")
     lower.set_ylabel("Processors requested\nby waiting jobs")
     for axes in (upper, lower):
@@ -122,13 +133,24 @@ def queue(view: PlotRange) -> Canvas:
         plot_style.whole_ticks(axes)
     TimeAxis(view).label(lower)
     canvas.legend(lower)
-    longest = [f"{ran.policy} {waiting(ran).within(view.begin, view.end).values.max():,}" for ran in view.schedules]
+    longest = [
+        f"{ran.policy} {waiting(ran).within(view.begin, view.end).values.max():,}"
+        for ran in view.schedules
+    ]
     canvas.caption(f"{note}Most that a pass left waiting: {', '.join(longest)}.")
     return canvas
 
 
-def _draw(view: PlotRange, axes: Axes, series: list[Steps], *, most: int = _MOST_BINS, has_band: bool = False) -> str:
-    """Draw one step function per policy, directly or in bins; return the caption's words about it."""
+def _draw(
+    view: PlotRange,
+    axes: Axes,
+    series: list[Steps],
+    *,
+    most: int = _MOST_BINS,
+    has_band: bool = False,
+) -> str:
+    """Draw one step function per policy, directly or in bins; return the caption's words about
+    it."""
     axis = TimeAxis(view)
     bins = bin_edges(view, most)
     for place, (ran, line) in enumerate(zip(view.schedules, series, strict=True)):
@@ -140,15 +162,29 @@ def _draw(view: PlotRange, axes: Axes, series: list[Steps], *, most: int = _MOST
         edges = bins[0]
         at = axis.numbers(edges)
         if has_band:
-            # The 10th and the 90th percentile of the function in each bin, at evenly spaced instants.
+            # The 10th and the 90th percentile of the function in each bin, at evenly spaced
+            # instants.
             parts = (np.arange(_SAMPLES) + 0.5) / _SAMPLES
             times = edges[:-1, None] + (np.diff(edges)[:, None] * parts).astype(np.int64)
-            low, high = np.percentile(line.value(times.ravel()).reshape(times.shape), [10, 90], axis=1)
-            axes.fill_between(at, _held(low), _held(high), step="post", alpha=0.18, color=look["color"], linewidth=0)
+            low, high = np.percentile(
+                line.value(times.ravel()).reshape(times.shape), [10, 90], axis=1
+            )
+            axes.fill_between(
+                at,
+                _held(low),
+                _held(high),
+                step="post",
+                alpha=0.18,
+                color=look["color"],
+                linewidth=0,
+            )
         axes.step(at, _held(line.means(edges)), where="post", label=ran.policy, **look)
     if bins is None:
         return ""
-    return f"Lines: mean of each {bins[1]}{'; bands: 10th to 90th percentile of its time' if has_band else ''}. "
+    return (
+        "Lines: mean of each "
+        f"{bins[1]}{'; bands: 10th to 90th percentile of its time' if has_band else ''}. "
+    )
 
 
 def _held(values: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,5 @@
-"""A page about a sweep: pictures with intervals, its points, the differences from a baseline, and its provenance."""
+"""A page about a sweep: pictures with intervals, its points, the differences from a baseline, and
+its provenance."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ _WIDE = 30
 
 @dataclass(frozen=True, slots=True)
 class SweepWishes:
-    """The options of a page: a title, a baseline, the confidence of intervals, and the command to show."""
+    """The options of a page: a title, a baseline, the confidence of intervals, and the command to
+    show."""
 
     title: str | None = None
     baseline: str | None = None
@@ -53,12 +55,17 @@ def render_sweep(sweep: SweepTable, wishes: SweepWishes | None = None) -> str:
     policies = sweep.document["grid"]["policy"]
     if asked.baseline is not None and asked.baseline not in policies:
         raise UsageError(
-            f"--baseline {asked.baseline}: is not in this sweep{suggestion(asked.baseline, policies)}; "
+            f"--baseline {asked.baseline}: is not in this "
+            f"sweep{suggestion(asked.baseline, policies)}; "
             f"it has {', '.join(policies)}"
         )
     found = points(sweep, SHOWN)
     style = (files("qbatch.reports") / "assets" / "report.css").read_text(encoding="utf-8")
-    return str(environment().get_template("sweep.html.j2").render(**_context(sweep, asked, found), style=style))
+    return str(
+        environment()
+        .get_template("sweep.html.j2")
+        .render(**_context(sweep, asked, found), style=style)
+    )
 
 
 def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[str, Any]:
@@ -68,14 +75,26 @@ def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[
     baseline = asked.baseline or grid["policy"][0]
     notes = []
     if document["failed"]:
-        notes.append(f"{document['failed']:,} of {document['runs']:,} runs failed; they are in no mean.")
+        notes.append(
+            f"{document['failed']:,} of {document['runs']:,} runs failed; they are in no mean."
+        )
     if document["missing"]:
-        notes.append(f"{document['missing']:,} of {document['runs']:,} runs were not made yet: the sweep was interrupted.")
+        notes.append(
+            f"{document['missing']:,} of {document['runs']:,} runs were not made yet: the sweep "
+            "was interrupted."
+        )
     if all(point.replicas == 1 for point in found):
-        notes.append("One run per point: there are no intervals, and no difference is called real. Intervals need replicas.")
+        notes.append(
+            "One run per point: there are no intervals, and no difference is called real. "
+            "Intervals need replicas."
+        )
     if any(point.mean(name).reason for point in found for name in SHOWN):
         notes.append(f"[\N{EN DASH}]: {SAME}.")
-    notes += [f"{log['name']}: {note}." for log in document["logs"] for note in left_out_notes({"log": log})]
+    notes += [
+        f"{log['name']}: {note}."
+        for log in document["logs"]
+        for note in left_out_notes({"log": log})
+    ]
     title = f"{logs}: {counted(len(grid['policy']), 'policy', 'policies')}"
     return {
         "title": asked.title or title + (f" by {listed(axes)}" if axes else ""),
@@ -91,13 +110,19 @@ def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[
         "differences": [
             (words_of(name), [_difference_row(one, axes) for one in several[:MOST_POINTS]])
             for name in SHOWN
-            if len(grid["policy"]) > 1 and (several := differences(found, name, baseline, confidence=asked.confidence))
+            if len(grid["policy"]) > 1
+            and (several := differences(found, name, baseline, confidence=asked.confidence))
         ],
         "confidence": f"{asked.confidence * 100:g} %",
         "failures": [
-            [*(str(failure[axis]) for axis in (*axes, "seed", "policy")), failure["error"]] for failure in document["failures"]
+            [*(str(failure[axis]) for axis in (*axes, "seed", "policy")), failure["error"]]
+            for failure in document["failures"]
         ],
-        "design": [(axis, listed([value_text(one) for one in grid[axis]])) for axis in AXES if len(grid[axis]) > 1],
+        "design": [
+            (axis, listed([value_text(one) for one in grid[axis]]))
+            for axis in AXES
+            if len(grid[axis]) > 1
+        ],
         "provenance": _provenance(document, asked),
         "definitions": [metric for metric in METRICS if metric.name in SHOWN],
         "version": __version__,
@@ -111,7 +136,9 @@ def _lead(document: dict[str, Any], found: list[Point]) -> str:
     return f"{runs} at {places}, {several} replica{'' if counts == [1] else 's'} each."
 
 
-def _chart(sweep: SweepTable, name: str, asked: SweepWishes, found: list[Point], axes: list[str]) -> Chart:
+def _chart(
+    sweep: SweepTable, name: str, asked: SweepWishes, found: list[Point], axes: list[str]
+) -> Chart:
     words = words_of(name)
     across = "load" if "load" in axes or not axes else axes[0]
     # A page has space for one panel: other axes stay at their first value, which the title names.
@@ -120,20 +147,42 @@ def _chart(sweep: SweepTable, name: str, asked: SweepWishes, found: list[Point],
     means = [value for point in found if (value := point.mean(name).value) is not None]
     is_wide = bool(means) and min(means) > 0 and max(means) > _WIDE * min(means)
     picture = SweepPicture(
-        across, name, where=where, confidence=asked.confidence, is_for_page=True, is_logarithmic=is_wide
+        across,
+        name,
+        where=where,
+        confidence=asked.confidence,
+        is_for_page=True,
+        is_logarithmic=is_wide,
     )
     figure = draw_sweep(sweep, picture)
     title = f"{words} against {across}{f' ({fixed})' if fixed else ''}"
-    svg = inline_svg(figure, f"chart-{name.replace('_', '-')}", title, f"{words} of each policy; the numbers are in the table.")
-    shown = [point for point in found if all(point.at[axis] == values[0] for axis, values in where.items())]
+    svg = inline_svg(
+        figure,
+        f"chart-{name.replace('_', '-')}",
+        title,
+        f"{words} of each policy; the numbers are in the table.",
+    )
+    shown = [
+        point
+        for point in found
+        if all(point.at[axis] == values[0] for axis, values in where.items())
+    ]
     texts = [_mean_text(point.mean(name, asked.confidence), name) for point in shown]
-    rows = tuple((value_text(one.at[across]), one.at["policy"], mean) for one, mean in zip(shown, texts, strict=True))
+    rows = tuple(
+        (value_text(one.at[across]), one.at["policy"], mean)
+        for one, mean in zip(shown, texts, strict=True)
+    )
     return Chart(title, svg, same_words(shown, name, "policy"), (across, "policy", words), rows)
 
 
 def _row(point: Point, axes: list[str], confidence: float) -> list[str]:
     cells = [_mean_text(point.mean(name, confidence), name) for name in SHOWN]
-    return [*(value_text(point.at[axis]) for axis in axes), point.at["policy"], str(point.replicas), *cells]
+    return [
+        *(value_text(point.at[axis]) for axis in axes),
+        point.at["policy"],
+        str(point.replicas),
+        *cells,
+    ]
 
 
 def _mean_text(mean: Mean, name: str) -> str:
@@ -153,7 +202,12 @@ def _difference_row(one: PolicyDifference, axes: list[str]) -> list[str]:
             bounds = _NONE
         elif one.low is not None and one.high is not None:
             bounds = f" [{one.low / one.base:+.1%}, {one.high / one.base:+.1%}]"
-    return [*(value_text(one.at[axis]) for axis in axes), one.policy, f"{share}{bounds}", one.finding]
+    return [
+        *(value_text(one.at[axis]) for axis in axes),
+        one.policy,
+        f"{share}{bounds}",
+        one.finding,
+    ]
 
 
 def _provenance(document: dict[str, Any], asked: SweepWishes) -> list[tuple[str, str]]:
@@ -164,5 +218,8 @@ def _provenance(document: dict[str, Any], asked: SweepWishes) -> list[tuple[str,
         said.append(("Command of this page", shlex.join(asked.command)))
     for log in document["logs"]:
         said.append((f"SHA-256 of {log['name']}", str(log["sha256"] or "generated by its model")))
-    options = {name: document["grid"][name] for name in ("first", "warmup", "kill", "closed", "audit", "lenient")}
+    options = {
+        name: document["grid"][name]
+        for name in ("first", "warmup", "kill", "closed", "audit", "lenient")
+    }
     return [*said, ("Options", ", ".join(f"{name} = {value}" for name, value in options.items()))]

@@ -1,8 +1,9 @@
 """The processors of each job over time, for charts and for formats that name processors.
 
-Job rows do not contain them, so this module assigns processors as a machine without a topology might.  In order of start, a
-job gets the lowest run of free processors that is long enough, else the lowest free ones.  A resized job keeps as many as it
-can.  If a schedule names the hosts of jobs, each host assigns its own, and the hosts follow one another.
+Job rows do not contain them, so this module assigns processors as a machine without a topology
+might.  In order of start, a job gets the lowest run of free processors that is long enough, else
+the lowest free ones.  A resized job keeps as many as it can.  If a schedule names the hosts of
+jobs, each host assigns its own, and the hosts follow one another.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from qbatch.model.spans import Spans
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """The processors of jobs: ``job`` (its row) held those from ``low`` to before ``high`` for a time."""
+    """The processors of jobs: ``job`` (its row) held those from ``low`` to before ``high`` for a
+    time."""
 
     job: Int64Array
     low: Int64Array
@@ -30,7 +32,8 @@ class Boxes:
 
 
 def assign(schedule: Schedule, procs_total: int, host_cpus: Sequence[int] = ()) -> Boxes:
-    """Assign processors to jobs, which must never use more than there are; a job of no length gets none.
+    """Assign processors to jobs, which must never use more than there are; a job of no length gets
+    none.
 
     ``host_cpus``: the processors of each host, if every span names one; else all are one pool.
     """
@@ -54,7 +57,9 @@ def _assigned(spans: Spans, procs_total: int) -> Boxes:
     lasting = lasting[np.lexsort((spans.job[lasting], spans.begin[lasting]))]
     spans = spans.only(lasting)
     goes_on = _continued(spans).tolist()
-    job, begin, end, procs = (column.tolist() for column in (spans.job, spans.begin, spans.end, spans.procs))
+    job, begin, end, procs = (
+        column.tolist() for column in (spans.job, spans.begin, spans.end, spans.procs)
+    )
     assigner = _Assigner(procs_total)
     running: list[tuple[int, int, int]] = []
     first = 0
@@ -68,8 +73,14 @@ def _assigned(spans: Spans, procs_total: int) -> Boxes:
                 assigner.set(job[span], 0, at)
         group = list(range(first, last))
         if len(group) > 1:
-            # First the jobs that shrink, then those that continue with as many or more, then new ones: each finds enough free.
-            group.sort(key=lambda span: (assigner.held(job[span]) == 0, procs[span] >= assigner.held(job[span])))
+            # First the jobs that shrink, then those that continue with as many or more, then new
+            # ones: each finds enough free.
+            group.sort(
+                key=lambda span: (
+                    assigner.held(job[span]) == 0,
+                    procs[span] >= assigner.held(job[span]),
+                )
+            )
         for span in group:
             assigner.set(job[span], procs[span], now)
             heapq.heappush(running, (end[span], job[span], span))
@@ -83,14 +94,17 @@ def _assigned(spans: Spans, procs_total: int) -> Boxes:
 def _continued(spans: Spans) -> Int64Array:
     """Return for each span whether another one of its job begins where it ends."""
     order = np.lexsort((spans.begin, spans.job))
-    follows = (spans.job[order[:-1]] == spans.job[order[1:]]) & (spans.end[order[:-1]] == spans.begin[order[1:]])
+    follows = (spans.job[order[:-1]] == spans.job[order[1:]]) & (
+        spans.end[order[:-1]] == spans.begin[order[1:]]
+    )
     found = np.zeros(len(spans.job), np.int64)
     found[order[:-1][follows]] = 1
     return found
 
 
 class _Assigner:
-    """The current processors of each job, with the instant of their assignment, and the finished boxes."""
+    """The current processors of each job, with the instant of their assignment, and the finished
+    boxes."""
 
     def __init__(self, procs_total: int) -> None:
         self._free = FreeRuns(procs_total)
@@ -101,7 +115,8 @@ class _Assigner:
         return sum(high - low for low, high, _ in self._runs.get(job, ()))
 
     def set(self, job: int, procs: int, now: int) -> None:
-        """Set the number of processors of a job from now on; it keeps those that it has as far as possible."""
+        """Set the number of processors of a job from now on; it keeps those that it has as far as
+        possible."""
         runs = self._runs.setdefault(job, [])
         surplus = self.held(job) - procs
         while surplus > 0:

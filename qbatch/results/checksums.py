@@ -1,8 +1,8 @@
 """Checksums of a document and of the files in its folder, by which a damaged one is refused.
 
-A sealed document holds under ``checksums`` the SHA-256 of each of its files, by name, and of itself, under its own
-file name.  The latter is that of its JSON without that one entry and without line breaks, so that its layout may change.
-A document without ``checksums`` is not checked.
+A sealed document holds under ``checksums`` the SHA-256 of each of its files, by name, and of
+itself, under its own file name.  The latter is that of its JSON without that one entry and without
+line breaks, so that its layout may change. A document without ``checksums`` is not checked.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def file_checksum(path: Path) -> str:
 
 
 def sealed(document: Mapping[str, Any], name: str, files: Mapping[str, str]) -> Document:
-    """Return a document with the checksums of its files and, under its own file ``name``, of itself."""
+    """Return a document with the checksums of its files and, under its own file ``name``, of
+    itself."""
     whole = {**document, KEY: dict(files)}
     whole[KEY][name] = _own(whole, name)
     return whole
@@ -55,7 +56,8 @@ def check_document(document: Mapping[str, Any], path: Path) -> None:
 
 
 def check_file(document: Mapping[str, Any], path: Path, where: str) -> None:
-    """Refuse a file of a document that has changed since the document was written; ``where``: the document's name.
+    """Refuse a file of a document that has changed since the document was written; ``where``: the
+    document's name.
 
     Raises:
         InputError: it has; the message names its path.
@@ -71,6 +73,7 @@ def _own(document: Mapping[str, Any], name: str) -> str:
 
 def _damaged(path: Path, where: str) -> InputError:
     return InputError(
-        f"{path}: has changed since it was written: its checksum is not the one in {where}; copy the folder again, run the "
+        f"{path}: has changed since it was written: its checksum is not the one in {where}; copy "
+        "the folder again, run the "
         f"command that made it, or delete {KEY!r} from {where} to read it as it is"
     )

@@ -1,11 +1,14 @@
-"""Job rows: one row per job that ran, in order of start, as CSV or Parquet (docs/design.md, "What the outside sees").
+"""Job rows: one row per job that ran, in order of start, as CSV or Parquet (docs/design.md, "What
+the outside sees").
 
-Refused jobs follow those that ran, with empty times from ``start`` on, ``kind`` ``rejected``, and the reason in a last column
-``reason``.  A file has optional columns only if some job needs them: ``reason``; ``broken``, how often a promise to the job
-was withdrawn or not kept; ``deadline``; and ``predicted``, in a run with predicted run times.
+Refused jobs follow those that ran, with empty times from ``start`` on, ``kind`` ``rejected``, and
+the reason in a last column ``reason``.  A file has optional columns only if some job needs them:
+``reason``; ``broken``, how often a promise to the job was withdrawn or not kept; ``deadline``; and
+``predicted``, in a run with predicted run times.
 
-Times are seconds of the log's own clock in the file and integer microseconds in memory.  Parquet keeps fractions of
-seconds as 64-bit floats: exact to the microsecond up to 2**32 s; whole seconds are 64-bit integers.
+Times are seconds of the log's own clock in the file and integer microseconds in memory.  Parquet
+keeps fractions of seconds as 64-bit floats: exact to the microsecond up to 2**32 s; whole seconds
+are 64-bit integers.
 """
 
 from __future__ import annotations
@@ -19,21 +22,49 @@ from numpy.typing import NDArray
 
 from qbatch.metrics.per_job import bounded_slowdowns, responses, slowdowns, waits
 from qbatch.model.errors import InputError, UsageError, suggestion
-from qbatch.model.record import KINDS, MICROSECONDS, BoolArray, Int64Array, Rejection, Schedule, finished_run
+from qbatch.model.record import (
+    KINDS,
+    MICROSECONDS,
+    BoolArray,
+    Int64Array,
+    Rejection,
+    Schedule,
+    finished_run,
+)
 from qbatch.results.row_text import Cells, ratios, row_text, times
 from qbatch.results.table import BLOCK_ROWS, Block, arrow, read_blocks
 
 COLUMNS = (
-    "job_id", "submit", "start", "end", "procs", "estimate", "run", "wait", "slowdown", "bounded_slowdown",
-    "kind", "promise", "user", "group", "queue", "policy", "first_promise", "sequence", "counted", "piece_count",
+    "job_id",
+    "submit",
+    "start",
+    "end",
+    "procs",
+    "estimate",
+    "run",
+    "wait",
+    "slowdown",
+    "bounded_slowdown",
+    "kind",
+    "promise",
+    "user",
+    "group",
+    "queue",
+    "policy",
+    "first_promise",
+    "sequence",
+    "counted",
+    "piece_count",
     "host",
-)  # fmt: skip
+)
 """The columns of job rows, in order.
 
-``piece_count``: 0 for a job that ran without interruption on the processors that it requested; else the number of its execution
-intervals, which a result keeps (:mod:`qbatch.results.pieces`).  ``wait`` of a job with several intervals is all the time in
-which it did not advance, ``end - submit - run``, as in the metrics; of any other job it is ``start - submit``.  ``host``: the
-last host of the job, counted from 0 in the machine's order, if jobs run inside one of several hosts; else empty.
+``piece_count``: 0 for a job that ran without interruption on the processors that it requested; else
+the number of its execution intervals, which a result keeps (:mod:`qbatch.results.pieces`).
+ ``wait`` of a job with several intervals is all the time in which it did not advance, ``end -
+submit - run``, as in the metrics; of any other job it is ``start - submit``.  ``host``: the last
+host of the job, counted from 0 in the machine's order, if jobs run inside one of several hosts;
+else empty.
 """
 
 BROKEN = "broken"
@@ -60,12 +91,33 @@ ABSENT = -1
 LATEST = float(1 << 42)
 """Largest time in seconds, so that sums of microseconds stay in 64 bits."""
 
-_TIMES = ("submit", "start", "end", "estimate", "run", "wait", "promise", "first_promise", DEADLINE, PREDICTED)
+_TIMES = (
+    "submit",
+    "start",
+    "end",
+    "estimate",
+    "run",
+    "wait",
+    "promise",
+    "first_promise",
+    DEADLINE,
+    PREDICTED,
+)
 _RATIOS = ("slowdown", "bounded_slowdown")
 _REASONS_AT_ONCE = 5_000  # texts are long, and each may be another
 _MAY_LACK = (
-    "promise", "first_promise", "user", "group", "queue", "sequence", "piece_count", "host", DEADLINE, BROKEN, PREDICTED,
-)  # fmt: skip
+    "promise",
+    "first_promise",
+    "user",
+    "group",
+    "queue",
+    "sequence",
+    "piece_count",
+    "host",
+    DEADLINE,
+    BROKEN,
+    PREDICTED,
+)
 _NOT_JUDGED = ("kind", "counted", "user", "group", "queue")
 
 Chunk = dict[str, NDArray[Any]]
@@ -100,18 +152,23 @@ def _columns(schedule: Schedule, rows: Int64Array, piece_counts: Int64Array) -> 
 
 
 def _chunks(schedules: Sequence[Schedule]) -> Iterator[tuple[str, Chunk]]:
-    """Yield the columns of some rows at a time, with waits and slowdowns, NaN for none; refused jobs are last."""
+    """Yield the columns of some rows at a time, with waits and slowdowns, NaN for none; refused
+    jobs are last."""
     for schedule in schedules:
         rows, counts = schedule.in_order_of_start(), schedule.piece_count
         for first in range(0, len(rows), BLOCK_ROWS):
             chunk = _columns(schedule, rows[first : first + BLOCK_ROWS], counts)
             submit, start, end, run = (chunk[name] for name in ("submit", "start", "end", "run"))
             response = responses(submit, end)
-            yield schedule.policy, chunk | {
-                "wait": waits(submit, start, end, run, chunk["piece_count"] > 0),
-                "slowdown": slowdowns(response, run),
-                "bounded_slowdown": bounded_slowdowns(response, run),
-            }
+            yield (
+                schedule.policy,
+                chunk
+                | {
+                    "wait": waits(submit, start, end, run, chunk["piece_count"] > 0),
+                    "slowdown": slowdowns(response, run),
+                    "bounded_slowdown": bounded_slowdowns(response, run),
+                },
+            )
         for first in range(0, len(schedule.rejected), _REASONS_AT_ONCE):
             refused = schedule.rejected[first : first + _REASONS_AT_ONCE]
             yield schedule.policy, _refused(schedule, refused, counts)
@@ -121,13 +178,16 @@ def _refused(schedule: Schedule, refused: Sequence[Rejection], piece_counts: Int
     """Return the columns of some jobs that were refused, with the reasons."""
     nothing, none = np.full(len(refused), ABSENT), np.full(len(refused), np.nan)
     chunk = _columns(schedule, np.array([each.row for each in refused], np.int64), piece_counts)
-    chunk |= dict.fromkeys(("start", "end", "run", "promise", "first_promise", "kind", "wait"), nothing)
+    chunk |= dict.fromkeys(
+        ("start", "end", "run", "promise", "first_promise", "kind", "wait"), nothing
+    )
     chunk |= dict.fromkeys(_RATIOS, none)
     reasons = [f"{each.code}: {each.text}" if each.text else each.code for each in refused]
     return chunk | {REASON: np.array(reasons, object)}
 
 
-# ------------------------------------------------------------------------------------------------ writing
+# ------------------------------------------------------------------------------------------------
+# writing
 
 
 def write_job_rows(out: BinaryIO, schedules: Sequence[Schedule], suffix: str = ".csv") -> None:
@@ -141,7 +201,10 @@ def write_job_rows(out: BinaryIO, schedules: Sequence[Schedule], suffix: str = "
     elif suffix.lower() == ".parquet":
         _write_parquet(out, schedules)
     else:
-        raise UsageError(f"job rows are written as {' or '.join(SUFFIXES)}, not as {suffix or 'a file without suffix'}")
+        raise UsageError(
+            f"job rows are written as {' or '.join(SUFFIXES)}, not as "
+            f"{suffix or 'a file without suffix'}"
+        )
 
 
 def _write_csv(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
@@ -152,15 +215,29 @@ def _write_csv(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
 
 
 def _columns_for(schedules: Sequence[Schedule]) -> tuple[str, ...]:
-    """Return the columns of a file, with optional ones (deadlines, broken promises, predictions, reasons) only if needed."""
-    deadline = (DEADLINE,) if any((schedule.workload.deadline >= 0).any() for schedule in schedules) else ()
+    """Return the columns of a file, with optional ones (deadlines, broken promises, predictions,
+    reasons) only if needed."""
+    deadline = (
+        (DEADLINE,)
+        if any((schedule.workload.deadline >= 0).any() for schedule in schedules)
+        else ()
+    )
     broken = (BROKEN,) if any(schedule.broken is not None for schedule in schedules) else ()
-    predicted = (PREDICTED,) if any(schedule.predicted is not None for schedule in schedules) else ()
-    return (*COLUMNS, *deadline, *broken, *predicted, *((REASON,) if any(schedule.rejected for schedule in schedules) else ()))
+    predicted = (
+        (PREDICTED,) if any(schedule.predicted is not None for schedule in schedules) else ()
+    )
+    return (
+        *COLUMNS,
+        *deadline,
+        *broken,
+        *predicted,
+        *((REASON,) if any(schedule.rejected for schedule in schedules) else ()),
+    )
 
 
 def _cells_of(name: str, policy: str, chunk: Chunk) -> Cells:
-    """Return a column as text cells; of refused jobs, which have reasons, any number may be absent."""
+    """Return a column as text cells; of refused jobs, which have reasons, any number may be
+    absent."""
     rows, is_refused = len(chunk["job_id"]), REASON in chunk
     if name == "policy":
         return Cells(np.zeros(rows, np.int64), words=[policy])
@@ -192,7 +269,8 @@ def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
 def job_table(schedules: Sequence[Schedule]) -> Any:
     """Return the job rows of one or more schedules, one after another, as an Arrow table.
 
-    Columns and types are those of the Parquet file; the metadata of a field holds its ``unit``, if it has one.
+    Columns and types are those of the Parquet file; the metadata of a field holds its ``unit``, if
+    it has one.
 
     Raises:
         UsageError: pyarrow is missing.
@@ -201,7 +279,10 @@ def job_table(schedules: Sequence[Schedule]) -> Any:
     schema = _schema(schedules)
     table = pa.Table.from_batches(_batches(schedules, schema), schema).unify_dictionaries()
     units = dict.fromkeys(_TIMES, "s") | dict.fromkeys(_RATIOS, "ratio") | {"procs": "processors"}
-    fields = [field.with_metadata({"unit": units[field.name]}) if field.name in units else field for field in schema]
+    fields = [
+        field.with_metadata({"unit": units[field.name]}) if field.name in units else field
+        for field in schema
+    ]
     return table.cast(pa.schema(fields)).combine_chunks()
 
 
@@ -249,48 +330,69 @@ def _cells(pa: Any, name: str, policy: str, chunk: Chunk, kind: Any) -> Any:
     return pa.array(values, type=kind, mask=is_absent)
 
 
-# ------------------------------------------------------------------------------------------------ reading
+# ------------------------------------------------------------------------------------------------
+# reading
 
 
 def read_job_rows(path: str | Path, *, is_judged: bool = False) -> list[Schedule]:
-    """Read job rows of any program from CSV or Parquet: one schedule per policy, in order of appearance.
+    """Read job rows of any program from CSV or Parquet: one schedule per policy, in order of
+    appearance.
 
-    Columns may be in any order, among others.  Required are job_id, submit, start, procs, and end or run.  A missing estimate
-    is the run time; a missing policy is named after the file.  The jobs are sorted by their sequence if all have one and it
-    agrees with the submissions, else by (submit, job number, line).  The size of the machine stays unknown.
+    Columns may be in any order, among others.  Required are job_id, submit, start, procs, and end
+    or run.  A missing estimate is the run time; a missing policy is named after the file.  The jobs
+    are sorted by their sequence if all have one and it agrees with the submissions, else by
+    (submit, job number, line).  The size of the machine stays unknown.
 
-    ``is_judged``: for the referee, for which a row that starts before its submission or ends before its start is a breach to
-    report.  A missing policy is then empty, and kinds, users, groups and queues are not read.
+    ``is_judged``: for the referee, for which a row that starts before its submission or ends before
+    its start is a breach to report.  A missing policy is then empty, and kinds, users, groups and
+    queues are not read.
 
     Raises:
-        InputError: the file cannot be used; the message names the file, the line, the column and the reason.
+        InputError: the file cannot be used; the message names the file, the line, the column and
+            the reason.
     """
-    wanted = [name for name in (*COLUMNS, DEADLINE, BROKEN, PREDICTED, REASON) if not (is_judged and name in _NOT_JUDGED[1:])]
+    wanted = [
+        name
+        for name in (*COLUMNS, DEADLINE, BROKEN, PREDICTED, REASON)
+        if not (is_judged and name in _NOT_JUDGED[1:])
+    ]
     chunks: list[Chunk] = []
     codes: dict[str, int] = {}
     names: Sequence[str] = ()
     for block in read_blocks(path, wanted):
         names = block.names
         chunk = _read_block(block, is_judged)
-        words, places = block.coded("policy") if "policy" in names else ([""], np.zeros(len(block), np.int64))
-        known = [codes.setdefault(word or ("" if is_judged else Path(path).stem), len(codes)) for word in words]
+        words, places = (
+            block.coded("policy") if "policy" in names else ([""], np.zeros(len(block), np.int64))
+        )
+        known = [
+            codes.setdefault(word or ("" if is_judged else Path(path).stem), len(codes))
+            for word in words
+        ]
         chunk["policy"] = np.array(known, np.int64)[places]
         chunks.append(chunk)
     if not codes or not any(len(chunk["policy"]) for chunk in chunks):
         return []
-    whole = {name: np.concatenate([chunk.pop(name) for chunk in chunks]) for name in list(chunks[0])}
+    whole = {
+        name: np.concatenate([chunk.pop(name) for chunk in chunks]) for name in list(chunks[0])
+    }
     of_policy = whole.pop("policy")
     facts: dict[str, Any] = {"name": Path(path).name, "is_estimated": "estimate" in names}
     if len(codes) == 1:
         return [_schedule_of(next(iter(codes)), whole, **facts)]
     return [
-        _schedule_of(policy, {name: column[of_policy == code] for name, column in whole.items()}, **facts)
+        _schedule_of(
+            policy, {name: column[of_policy == code] for name, column in whole.items()}, **facts
+        )
         for policy, code in codes.items()
     ]
 
 
-def _schedule_of(policy: str, columns: dict[str, Any], *, name: str, is_estimated: bool) -> Schedule:
-    """Return the schedule of one policy, with its rows in order of sequence and without columns that no row has."""
+def _schedule_of(
+    policy: str, columns: dict[str, Any], *, name: str, is_estimated: bool
+) -> Schedule:
+    """Return the schedule of one policy, with its rows in order of sequence and without columns
+    that no row has."""
     sequence = columns.pop("sequence")
     order = np.argsort(sequence, kind="stable")
     if (sequence < 0).any() or (np.diff(columns["submit"][order]) < 0).any():
@@ -332,15 +434,23 @@ def _read_block(block: Block, is_judged: bool) -> Chunk:
     if "end" not in names and "run" not in names:
         missing.append("end or run")
     if missing:
-        raise InputError(f"{block.path}: line 1: no job rows: there is no column {', '.join(missing)}")
+        raise InputError(
+            f"{block.path}: line 1: no job rows: there is no column {', '.join(missing)}"
+        )
     kinds = {"": ABSENT} | {kind: place for place, kind in enumerate((*KINDS, REJECTED))}
     absent = np.broadcast_to(np.int64(ABSENT), len(block))
     kind = absent if is_judged else meant(block, "kind", kinds, np.int8)
-    words, places = block.coded("kind") if "kind" in block.names else ([""], np.zeros(len(block), np.int64))
+    words, places = (
+        block.coded("kind") if "kind" in block.names else ([""], np.zeros(len(block), np.int64))
+    )
     is_rejected = np.array([word.lower() == REJECTED for word in words], np.bool_)[places]
     chunk: Chunk = {"submit": block.scaled("submit", MICROSECONDS, may_lack=False)}
     chunk |= {name: block.scaled(name, 1, may_lack=False) for name in ("job_id", "procs")}
-    chunk |= {name: _times_of(block, name, is_rejected) for name in ("start", "end", "run", "estimate") if name in names}
+    chunk |= {
+        name: _times_of(block, name, is_rejected)
+        for name in ("start", "end", "run", "estimate")
+        if name in names
+    }
     for name in filter(chunk.__contains__, _TIMES):
         block.check(name, chunk[name] > LATEST * MICROSECONDS, "is too large")
     start = chunk["start"]
@@ -351,8 +461,12 @@ def _read_block(block: Block, is_judged: bool) -> Chunk:
         scale = MICROSECONDS if name in _TIMES else 1
         chunk[name] = block.scaled(name, scale, may_lack=True) if name in names else absent
     chunk["kind"] = np.where(is_rejected, np.int8(ABSENT), kind).astype(np.int8)
-    chunk["counted"] = np.ones(len(block), np.bool_) if is_judged else meant(block, "counted", YES_OR_NO, bool)
-    words, places = block.coded(REASON) if REASON in block.names else ([""], np.zeros(len(block), np.int64))
+    chunk["counted"] = (
+        np.ones(len(block), np.bool_) if is_judged else meant(block, "counted", YES_OR_NO, bool)
+    )
+    words, places = (
+        block.coded(REASON) if REASON in block.names else ([""], np.zeros(len(block), np.int64))
+    )
     chunk[REJECTED], chunk[REASON] = is_rejected, np.array(words, object)[places]
     block.check("procs", chunk["procs"] < 1, "is less than 1")
     if not is_judged:

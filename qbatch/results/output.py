@@ -16,9 +16,11 @@ from qbatch.model.errors import OutputError
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a binary file that gets its name only when the block ends well; after an error no file is left.
+    """Open a binary file that gets its name only when the block ends well; after an error no file
+    is left.
 
-    Whatever the umask is, not every user may write to it: such a file would not be read again (:mod:`qbatch.trust`).
+    Whatever the umask is, not every user may write to it: such a file would not be read again
+    (:mod:`qbatch.trust`).
 
     Raises:
         OutputError: the file cannot be written (no such folder, no permission, a full disk).
@@ -37,7 +39,9 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
         return
     partial: str | None = None
     try:
-        handle, partial = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
+        handle, partial = tempfile.mkstemp(
+            prefix=f".{target.name}.", suffix=".partial", dir=target.parent
+        )
         umask = os.umask(0)
         os.umask(umask)
         os.fchmod(handle, 0o664 & ~umask)
@@ -49,7 +53,9 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
         partial = None
     except OSError as error:
         reason = error.strerror or str(error)
-        raise OutputError(f"{target}: cannot be written ({reason}); nothing was left there") from error
+        raise OutputError(
+            f"{target}: cannot be written ({reason}); nothing was left there"
+        ) from error
     finally:
         if partial is not None:
             with suppress(OSError):
@@ -60,7 +66,8 @@ def check_folder(path: str | Path) -> None:
     """Refuse, before any work, a path with folders that do not exist and cannot be created.
 
     Raises:
-        OutputError: the path is refused; the message names the nearest existing folder and its problem.
+        OutputError: the path is refused; the message names the nearest existing folder and its
+            problem.
     """
     folder = Path(os.path.abspath(path)).parent
     while not os.path.lexists(folder):
@@ -81,12 +88,15 @@ def make_folder(path: str | Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{path}: the folder {folder} cannot be created ({error.strerror or error})") from error
+        raise OutputError(
+            f"{path}: the folder {folder} cannot be created ({error.strerror or error})"
+        ) from error
 
 
 @contextmanager
 def log_file(path: str) -> Iterator[BinaryIO]:
-    """Open the output of a workload log: ``-`` is standard output, ``.gz`` is compressed, with the same bytes for the same log.
+    """Open the output of a workload log: ``-`` is standard output, ``.gz`` is compressed, with the
+    same bytes for the same log.
 
     Its folders are created.
 

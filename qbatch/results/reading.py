@@ -1,4 +1,5 @@
-"""Reading of an input of a command line: a result's directory, a file of job rows, or a log with waits."""
+"""Reading of an input of a command line: a result's directory, a file of job rows, or a log with
+waits."""
 
 from __future__ import annotations
 
@@ -12,18 +13,22 @@ from qbatch.results.result import Result, read_bare, read_directory, result_of_r
 
 
 def read_result(path: str | Path, *, procs: int | None = None) -> Result:
-    """Read a result's directory, a file of job rows, or a log with waits; ``procs`` overrides the size of the machine.
+    """Read a result's directory, a file of job rows, or a log with waits; ``procs`` overrides the
+    size of the machine.
 
-    Job rows in a result's directory are read as that part of the result; others stand alone.  A log with its own waits is read as
-    the policy ``log`` (:mod:`qbatch.results.recorded`).
+    Job rows in a result's directory are read as that part of the result; others stand alone.  A log
+    with its own waits is read as the policy ``log`` (:mod:`qbatch.results.recorded`).
 
     Raises:
-        InputError: it is none of these, or damaged, or no job ran, or more than ``procs`` processors were in use at once.
+        InputError: it is none of these, or damaged, or no job ran, or more than ``procs``
+            processors were in use at once.
     """
     source = Path(path)
     if not source.is_dir() and is_log(str(path)):
         return recorded_result(str(path), procs)
-    result = read_directory(source) if source.is_dir() else result_of_rows(source) or read_bare(source)
+    result = (
+        read_directory(source) if source.is_dir() else result_of_rows(source) or read_bare(source)
+    )
     if not any(schedule.ran.any() for schedule in result.schedules):
         raise InputError(f"{path}: no job ran")
     result = replace(result, path=str(path))
@@ -42,7 +47,8 @@ def read_named(text: str, *, procs: int | None = None) -> Result:
 
 
 def split_name(text: str) -> tuple[str, str | None]:
-    """Return the path and the policy in ``PATH`` or ``PATH:POLICY``; both may contain colons (``hybrid:depth=2``)."""
+    """Return the path and the policy in ``PATH`` or ``PATH:POLICY``; both may contain colons
+    (``hybrid:depth=2``)."""
     if not os.path.exists(text):
         for place, letter in enumerate(text):
             if letter == ":" and place and os.path.exists(text[:place]):

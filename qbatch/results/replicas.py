@@ -1,7 +1,9 @@
-"""Which results may be compared, which are replicas of one experiment, and which jobs of two schedules are the same.
+"""Which results may be compared, which are replicas of one experiment, and which jobs of two
+schedules are the same.
 
-A replica is the same experiment again: the same machine, the same options, and another seed, or, if asked for, another log.
-Results that differ in anything else are different experiments, and a mean over them means nothing.
+A replica is the same experiment again: the same machine, the same options, and another seed, or, if
+asked for, another log. Results that differ in anything else are different experiments, and a mean
+over them means nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +24,13 @@ from qbatch.results.result import Result
 Named = tuple[str, Result]
 """The user's name for a result, and the result."""
 
-_MACHINE = {"hosts": "hosts:", "single_host": "single_host =", "one_pool": "one_pool =", "host_cpus": "processors by host:",
-            "digest": "other hosts, memory or classes: digest"}  # fmt: skip
+_MACHINE = {
+    "hosts": "hosts:",
+    "single_host": "single_host =",
+    "one_pool": "one_pool =",
+    "host_cpus": "processors by host:",
+    "digest": "other hosts, memory or classes: digest",
+}
 
 
 def check_alike(read: Sequence[Named], way_out: str) -> None:
@@ -32,7 +39,8 @@ def check_alike(read: Sequence[Named], way_out: str) -> None:
     ``way_out`` ends the message: how to solve the problem.
 
     Raises:
-        InputError: they differ; the message names the result, the one that it is unlike, and the difference.
+        InputError: they differ; the message names the result, the one that it is unlike, and the
+            difference.
     """
     for each in read[1:]:
         for what in (*machine_differences(read[0], each), *option_differences(read[0], each)):
@@ -49,13 +57,15 @@ def check_one_log(read: Sequence[Named]) -> None:
     for where, result in read[1:]:
         if log_of(result) != log_of(first):
             raise InputError(
-                f"{where}: is of another log ({_log_words(result)}) than {path} ({_log_words(first)}); replicas differ in "
+                f"{where}: is of another log ({_log_words(result)}) than {path} "
+                f"({_log_words(first)}); replicas differ in "
                 "their seed only: --logs-differ allows other logs as replicas too"
             )
 
 
 def check_distinct(replicas: Sequence[tuple[str, Sequence[Schedule]]]) -> None:
-    """Refuse a replica with the schedules of an earlier one: it would make the intervals too narrow.
+    """Refuse a replica with the schedules of an earlier one: it would make the intervals too
+    narrow.
 
     Raises:
         InputError: there is one; the message names both.
@@ -65,7 +75,8 @@ def check_distinct(replicas: Sequence[tuple[str, Sequence[Schedule]]]) -> None:
         digest = _digest(sorted(schedules, key=lambda schedule: schedule.policy), ("start", "end"))
         if digest in known:
             raise InputError(
-                f"{where}: holds the same schedules as {known[digest]}, and counted twice they would make intervals too "
+                f"{where}: holds the same schedules as {known[digest]}, and counted twice they "
+                "would make intervals too "
                 "narrow; leave one out (a seed changes only what is drawn, as with --estimates f:N)"
             )
         known[digest] = where
@@ -85,7 +96,8 @@ def machine_differences(one: Named, other: Named) -> Iterator[str]:
 
 
 def option_differences(one: Named, other: Named) -> Iterator[str]:
-    """Yield, in words, the options in which the second result differs from the first, without the seed."""
+    """Yield, in words, the options in which the second result differs from the first, without the
+    seed."""
     (path, first), (_, result) = one, other
     if first.is_recorded or result.is_recorded:
         return  # a recorded log has no options
@@ -100,7 +112,8 @@ def option_differences(one: Named, other: Named) -> Iterator[str]:
 
 
 def log_of(result: Result) -> str:
-    """Return a key of the log: its hash, else its name; for bare job rows, a digest of the jobs that ran."""
+    """Return a key of the log: its hash, else its name; for bare job rows, a digest of the jobs
+    that ran."""
     if not result.document:
         return jobs_digest(result)
     log = result.document.get("log")
@@ -109,7 +122,8 @@ def log_of(result: Result) -> str:
 
 
 def jobs_digest(result: Result) -> str:
-    """Return a hash of the jobs that ran, the same under every policy: their numbers, submissions and sizes."""
+    """Return a hash of the jobs that ran, the same under every policy: their numbers, submissions
+    and sizes."""
     return _digest([next(schedule for schedule in result.schedules if schedule.ran.any())], ())
 
 
@@ -118,7 +132,12 @@ def _digest(schedules: Sequence[Schedule], names: Sequence[str]) -> str:
     digest = hashlib.sha256()
     for schedule in (each.only_ran() for each in schedules):
         work = schedule.workload
-        for column in (work.number, work.submit, work.procs, *(getattr(schedule, name) for name in names)):
+        for column in (
+            work.number,
+            work.submit,
+            work.procs,
+            *(getattr(schedule, name) for name in names),
+        ):
             digest.update(np.ascontiguousarray(column).tobytes())
     return digest.hexdigest()
 
@@ -131,23 +150,37 @@ def _log_words(result: Result) -> str:
 
 def _machine(result: Result) -> dict[str, Any]:
     machine, digest = result.document.get("machine"), result.document.get("machine_digest")
-    return (machine if isinstance(machine, dict) else {}) | ({} if digest is None else {"digest": digest})
+    return (machine if isinstance(machine, dict) else {}) | (
+        {} if digest is None else {"digest": digest}
+    )
 
 
 def _options(result: Result) -> dict[str, Any]:
     options = result.document.get("options")
-    return {key: value for key, value in options.items() if key != "seed"} if isinstance(options, dict) else {}
+    return (
+        {key: value for key, value in options.items() if key != "seed"}
+        if isinstance(options, dict)
+        else {}
+    )
 
 
-# ------------------------------------------------------------------------------------------------ the same jobs
+# ------------------------------------------------------------------------------------------------
+# the same jobs
 
 
 def job_keys(numbers: Int64Array) -> NDArray[Any]:
-    """Return a key for each row that two schedules share: the job number, and its rank by submission among equal numbers."""
+    """Return a key for each row that two schedules share: the job number, and its rank by
+    submission among equal numbers."""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
-    begins = np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, bool)
-    first = np.maximum.accumulate(np.where(begins, np.arange(len(ordered)), 0)) if len(ordered) else ordered
+    begins = (
+        np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, bool)
+    )
+    first = (
+        np.maximum.accumulate(np.where(begins, np.arange(len(ordered)), 0))
+        if len(ordered)
+        else ordered
+    )
     again = np.empty(len(numbers), np.int64)
     again[order] = np.arange(len(numbers)) - first
     keys = np.empty(len(numbers), [("number", np.int64), ("again", np.int64)])
@@ -156,9 +189,12 @@ def job_keys(numbers: Int64Array) -> NDArray[Any]:
 
 
 def jobs_of(schedule: Schedule, other: Schedule) -> Schedule:
-    """Return the schedule of the jobs that ran in both schedules, with the other's choice of counted jobs."""
+    """Return the schedule of the jobs that ran in both schedules, with the other's choice of
+    counted jobs."""
     work = schedule.workload
-    _, here, there = np.intersect1d(job_keys(work.number), job_keys(other.workload.number), return_indices=True)
+    _, here, there = np.intersect1d(
+        job_keys(work.number), job_keys(other.workload.number), return_indices=True
+    )
     counted = np.zeros(len(work), np.bool_)
     counted[here] = other.workload.counted[there]
     return replace(schedule, workload=work.changed(counted=counted)).only(np.sort(here))

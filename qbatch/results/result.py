@@ -1,11 +1,13 @@
-"""A result: the outcome of a run, as a directory with ``result.json`` and the job rows of each policy.
+"""A result: the outcome of a run, as a directory with ``result.json`` and the job rows of each
+policy.
 
-The document names, by policy, the job rows under ``files`` and the files of execution intervals under ``pieces``
-(:mod:`qbatch.results.pieces`), for policies that have any.  The document is sealed (:mod:`qbatch.results.checksums`): a damaged
-result is refused.
+The document names, by policy, the job rows under ``files`` and the files of execution intervals
+under ``pieces`` (:mod:`qbatch.results.pieces`), for policies that have any.  The document is sealed
+(:mod:`qbatch.results.checksums`): a damaged result is refused.
 
-The directory appears complete or not at all.  An earlier result in its place is replaced completely, and nothing else: a
-directory that holds anything other than a result is refused, so that no file of the user is lost.
+The directory appears complete or not at all.  An earlier result in its place is replaced
+completely, and nothing else: a directory that holds anything other than a result is refused, so
+that no file of the user is lost.
 """
 
 from __future__ import annotations
@@ -50,9 +52,9 @@ _LONGEST_NAME = 120
 class Result:
     """A result as read: the schedule of each policy, at least one, and the whole document.
 
-    The workload of every schedule contains what the document holds about the log, the clock and the size of the machine.  For a
-    bare file of job rows the document is empty.  Unless the size of the machine is given, it is then the most processors in use
-    at once: ``is_size_guessed``.
+    The workload of every schedule contains what the document holds about the log, the clock and the
+    size of the machine.  For a bare file of job rows the document is empty.  Unless the size of the
+    machine is given, it is then the most processors in use at once: ``is_size_guessed``.
     """
 
     schedules: tuple[Schedule, ...]
@@ -97,20 +99,28 @@ class Result:
 
     @property
     def may_count_memory(self) -> bool:
-        """Whether requested memory matters on its machine: memory is counted there, or it has several hosts."""
+        """Whether requested memory matters on its machine: memory is counted there, or it has
+        several hosts."""
         machine = self.document.get("machine")
-        return isinstance(machine, dict) and not (machine.get("one_pool", True) and machine.get("hosts", 1) == 1)
+        return isinstance(machine, dict) and not (
+            machine.get("one_pool", True) and machine.get("hosts", 1) == 1
+        )
 
     @property
     def host_cpus(self) -> tuple[int, ...]:
-        """The processors of each host, if jobs run inside one of several and their rows name it; else empty."""
+        """The processors of each host, if jobs run inside one of several and their rows name it;
+        else empty."""
         machine = self.document.get("machine")
         cpus = machine.get("host_cpus") if isinstance(machine, dict) else None
-        if not isinstance(cpus, list) or not all(isinstance(each, int) and each > 0 for each in cpus):
+        if not isinstance(cpus, list) or not all(
+            isinstance(each, int) and each > 0 for each in cpus
+        ):
             return ()
         if sum(cpus) != self.procs_total:
             return ()
-        return tuple(cpus) if all(_is_on(schedule, len(cpus)) for schedule in self.schedules) else ()
+        return (
+            tuple(cpus) if all(_is_on(schedule, len(cpus)) for schedule in self.schedules) else ()
+        )
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -121,7 +131,9 @@ class Result:
 
     def with_facts(self, **facts: Any) -> Result:
         """Return the result with other facts about the workload of each of its schedules."""
-        schedules = (replace(each, workload=each.workload.changed(**facts)) for each in self.schedules)
+        schedules = (
+            replace(each, workload=each.workload.changed(**facts)) for each in self.schedules
+        )
         return replace(self, schedules=tuple(schedules))
 
     def sized(self, procs: int) -> Result:
@@ -139,7 +151,8 @@ class Result:
     def only(self, policies: Sequence[str]) -> Result:
         """Return the result with these policies in this order; with all of them when none is named.
 
-        A policy may be written as one types it, with parameters that are the default: see ``name_among``.
+        A policy may be written as one types it, with parameters that are the default: see
+        ``name_among``.
 
         Raises:
             UsageError: there is no such policy.
@@ -151,8 +164,15 @@ class Result:
         for policy in policies:
             if policy not in by_name:
                 known = ", ".join(by_name)
-                raise UsageError(f"{self.called}: no policy {policy!r}{suggestion(policy, by_name)}; it has {known}")
-        chosen = tuple(by_name[policy] for policy in dict.fromkeys(policies)) if policies else self.schedules
+                raise UsageError(
+                    f"{self.called}: no policy {policy!r}{suggestion(policy, by_name)}; it has "
+                    f"{known}"
+                )
+        chosen = (
+            tuple(by_name[policy] for policy in dict.fromkeys(policies))
+            if policies
+            else self.schedules
+        )
         return replace(self, schedules=chosen)
 
 
@@ -169,29 +189,39 @@ def most_procs(schedule: Schedule) -> int:
 
 
 def _peak(schedule: Schedule) -> Peak:
-    # The processors of a job with unknown execution intervals are unknown between its start and its end.
+    # The processors of a job with unknown execution intervals are unknown between its start and its
+    # end.
     spans = schedule.only(~schedule.lacks_pieces).spans()
     return most_at_once(spans.begin, spans.end, spans.procs)
 
 
-# ------------------------------------------------------------------------------------------------ writing
+# ------------------------------------------------------------------------------------------------
+# writing
 
 
-def write_result(directory: str | Path, document: Mapping[str, Any], schedules: Sequence[Schedule]) -> None:
-    """Write a result: ``document`` as ``result.json``, and the job rows and execution intervals of each schedule next to it.
+def write_result(
+    directory: str | Path, document: Mapping[str, Any], schedules: Sequence[Schedule]
+) -> None:
+    """Write a result: ``document`` as ``result.json``, and the job rows and execution intervals of
+    each schedule next to it.
 
-    The schema, the version, the files, and the facts in the schedules' workload (log, machine size, clock, skipped
-    jobs) are filled in where the document lacks them.
+    The schema, the version, the files, and the facts in the schedules' workload (log, machine size,
+    clock, skipped jobs) are filled in where the document lacks them.
 
     Raises:
-        OutputError: the directory holds anything other than an earlier result, or cannot be written.
+        OutputError: the directory holds anything other than an earlier result, or cannot be
+            written.
     """
     target = Path(os.path.realpath(directory))
     _check_free(Path(directory), target)
     files = _file_names([schedule.policy for schedule in schedules])
     in_pieces = [schedule.policy for schedule in schedules if schedule.pieces is not None]
     pieces = {policy: files[policy].replace("jobs-", "pieces-", 1) for policy in in_pieces}
-    whole = _plain(_filled(document, schedules) | {"schema": SCHEMA, "files": files} | ({"pieces": pieces} if pieces else {}))
+    whole = _plain(
+        _filled(document, schedules)
+        | {"schema": SCHEMA, "files": files}
+        | ({"pieces": pieces} if pieces else {})
+    )
 
     def fill(folder: Path) -> None:
         for schedule in schedules:
@@ -200,8 +230,15 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
             if schedule.policy in pieces:
                 with _synced(folder / pieces[schedule.policy]) as out:
                     write_pieces(out, schedule)
-        checksums = {name: file_checksum(folder / name) for name in (*files.values(), *pieces.values())}
-        text = json.dumps(sealed(whole, DOCUMENT, checksums), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        checksums = {
+            name: file_checksum(folder / name) for name in (*files.values(), *pieces.values())
+        }
+        text = (
+            json.dumps(
+                sealed(whole, DOCUMENT, checksums), indent=2, ensure_ascii=False, allow_nan=False
+            )
+            + "\n"
+        )
         with _synced(folder / DOCUMENT) as out:
             out.write(text.encode(errors="backslashreplace"))
 
@@ -209,7 +246,9 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
         _replace_directory(target, fill)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise OutputError(f"{directory}: cannot be written ({reason}); nothing was left there") from error
+        raise OutputError(
+            f"{directory}: cannot be written ({reason}); nothing was left there"
+        ) from error
 
 
 def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule]) -> dict[str, Any]:
@@ -229,7 +268,8 @@ def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule]) -> dict[
 
 
 def _environment() -> dict[str, str]:
-    """Return the time and the programs of a result; ``SOURCE_DATE_EPOCH`` sets the time, for the same bytes again."""
+    """Return the time and the programs of a result; ``SOURCE_DATE_EPOCH`` sets the time, for the
+    same bytes again."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC)
     return {
@@ -241,12 +281,15 @@ def _environment() -> dict[str, str]:
 
 
 def _file_names(policies: Sequence[str]) -> dict[str, str]:
-    """Return a file name for each policy: safe on any file system, and distinct even without regard to case."""
+    """Return a file name for each policy: safe on any file system, and distinct even without regard
+    to case."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for policy in policies:
         if policy in names:
-            raise OutputError(f"two schedules of the policy {policy!r}: a result keeps one for each policy")
+            raise OutputError(
+                f"two schedules of the policy {policy!r}: a result keeps one for each policy"
+            )
         safe = re.sub(r"[^A-Za-z0-9._+-]", "-", policy)[:_LONGEST_NAME] or "policy"
         name, again = safe, 1
         while name.lower() in taken:
@@ -272,17 +315,20 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def _synced(path: Path) -> Any:
-    with open(path, "xb", opener=lambda path, flags: os.open(path, flags, 0o664)) as out:  # a group may share it
+    # A group may share it.
+    with open(path, "xb", opener=lambda path, flags: os.open(path, flags, 0o664)) as out:
         yield out
         out.flush()
         os.fsync(out.fileno())
 
 
 def _replace_directory(target: Path, fill: Callable[[Path], None]) -> None:
-    """Fill a new directory next to the target, then give it the target's name; on any error leave all as it was.
+    """Fill a new directory next to the target, then give it the target's name; on any error leave
+    all as it was.
 
-    A directory cannot take the name of one that is not empty, so an earlier result is renamed first.  A process that is
-    killed between the two renames leaves both under hidden names, and nothing is lost.
+    A directory cannot take the name of one that is not empty, so an earlier result is renamed
+    first.  A process that is killed between the two renames leaves both under hidden names, and
+    nothing is lost.
     """
     fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
     old: Path | None = None
@@ -332,18 +378,23 @@ def _check_free(named: Path, target: Path) -> None:
     known, pieces = document.get("files"), document.get("pieces", {})
     if not isinstance(known, dict) or not isinstance(pieces, dict):
         raise OutputError(f"{named}: is not empty and no result of qbatch; name a new directory")
-    strangers = [name for name in inside if name not in (DOCUMENT, *known.values(), *pieces.values())]
+    strangers = [
+        name for name in inside if name not in (DOCUMENT, *known.values(), *pieces.values())
+    ]
     if strangers:
         raise OutputError(
-            f"{named}: holds {strangers[0]}, which is no part of the result there; move it away or name a new directory"
+            f"{named}: holds {strangers[0]}, which is no part of the result there; move it away or "
+            "name a new directory"
         )
 
 
-# ------------------------------------------------------------------------------------------------ reading
+# ------------------------------------------------------------------------------------------------
+# reading
 
 
 def result_of_rows(path: str | Path) -> Result | None:
-    """Return the result of job rows in a result's directory; None for a file that belongs to no result.
+    """Return the result of job rows in a result's directory; None for a file that belongs to no
+    result.
 
     Raises:
         InputError: the file, or the result to which it seems to belong, is damaged.
@@ -363,9 +414,12 @@ def result_of_rows(path: str | Path) -> Result | None:
 
 
 def read_bare(path: Path) -> Result:
-    """Read job rows that belong to no result; the size of the machine is the most processors in use at once."""
+    """Read job rows that belong to no result; the size of the machine is the most processors in use
+    at once."""
     schedules = tuple(read_job_rows(path)) or (_empty("", path.name),)
-    return Result(schedules, is_size_guessed=True).with_facts(procs_total=max(map(most_procs, schedules)))
+    return Result(schedules, is_size_guessed=True).with_facts(
+        procs_total=max(map(most_procs, schedules))
+    )
 
 
 def read_directory(path: Path, only: str | None = None) -> Result:
@@ -379,7 +433,9 @@ def read_directory(path: Path, only: str | None = None) -> Result:
         raise InputError(f"{where}: files: names the job rows of no policy")
     pieces = document.get("pieces", {})
     if not isinstance(pieces, dict) or not all(isinstance(name, str) for name in pieces.values()):
-        raise InputError(f"{where}: pieces: should name the files of pieces by policy, not {pieces!r}")
+        raise InputError(
+            f"{where}: pieces: should name the files of pieces by policy, not {pieces!r}"
+        )
     total = document.get("procs_total")
     schedules = tuple(
         _schedule_of(path, document, str(policy), name, pieces.get(policy))
@@ -414,7 +470,10 @@ def _check_shapes(document: Mapping[str, Any], where: Path) -> None:
             raise InputError(f"{where}: {key}: should be an object, not {str(document[key])[:40]}")
     results, notes = document.get("results", []), document.get("log", {}).get("notes") or []
     if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
-        raise InputError(f"{where}: results: should be a list of objects, one for each policy, not {str(results)[:40]}")
+        raise InputError(
+            f"{where}: results: should be a list of objects, one for each policy, not "
+            f"{str(results)[:40]}"
+        )
     if not isinstance(notes, list):
         raise InputError(f"{where}: log: notes: should be a list, not {str(notes)[:40]}")
     try:
@@ -423,7 +482,9 @@ def _check_shapes(document: Mapping[str, Any], where: Path) -> None:
         raise InputError(f"{where}: log: left_out: {error}") from error
 
 
-def _schedule_of(folder: Path, document: Mapping[str, Any], policy: str, name: str, pieces: str | None) -> Schedule:
+def _schedule_of(
+    folder: Path, document: Mapping[str, Any], policy: str, name: str, pieces: str | None
+) -> Schedule:
     for key, inside in (("files", name), ("pieces", pieces)):
         if inside is None:
             continue
@@ -436,20 +497,26 @@ def _schedule_of(folder: Path, document: Mapping[str, Any], policy: str, name: s
         return _empty(policy, name)
     if len(found) > 1 or found[0].policy != policy:
         has = ", ".join(schedule.policy for schedule in found)
-        raise InputError(f"{folder / name}: should hold the jobs of {policy!r}, but holds those of {has}")
+        raise InputError(
+            f"{folder / name}: should hold the jobs of {policy!r}, but holds those of {has}"
+        )
     return found[0] if pieces is None else read_pieces(found[0], folder / pieces)
 
 
 def _empty(policy: str, name: str) -> Schedule:
     nothing = np.empty(0, np.int64)
-    columns = dict.fromkeys(("number", "submit", "start", "end", "procs", "estimate", "run"), nothing)
+    columns = dict.fromkeys(
+        ("number", "submit", "start", "end", "procs", "estimate", "run"), nothing
+    )
     return finished_run(policy, name=name, **columns)
 
 
 def _clock(given: Any, where: Path) -> LogClock:
     if given is None:
         return LogClock()
-    start, zone = (given.get("unix_start"), given.get("zone")) if isinstance(given, dict) else ("", "")
+    start, zone = (
+        (given.get("unix_start"), given.get("zone")) if isinstance(given, dict) else ("", "")
+    )
     if not isinstance(start, int | None) or not isinstance(zone, str | None):
         raise InputError(f"{where}: clock: should hold unix_start and zone, not {given!r}")
     return LogClock(start, zone)
@@ -470,7 +537,9 @@ def _parsed(folder: Path) -> dict[str, Any]:
         document = json.loads(path.read_bytes())
     except FileNotFoundError as error:
         if (folder / "sweep.json").is_file():
-            raise InputError(f"{folder}: is a sweep, not a result; qbatch sweep, plot and report read sweeps") from error
+            raise InputError(
+                f"{folder}: is a sweep, not a result; qbatch sweep, plot and report read sweeps"
+            ) from error
         raise InputError(f"{folder}: is no result of qbatch: it holds no {DOCUMENT}") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error

@@ -1,4 +1,5 @@
-"""Columns as the text of CSV rows: whole numbers, times in seconds, ratios with six decimals, and words."""
+"""Columns as the text of CSV rows: whole numbers, times in seconds, ratios with six decimals, and
+words."""
 
 from __future__ import annotations
 
@@ -12,11 +13,13 @@ from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array
 
 _DECIMALS = 6
 _NEAR_HALF = 1e-6
-"""Distance from half a millionth within which a ratio is rounded by its digits; far above the error of the product."""
+"""Distance from half a millionth within which a ratio is rounded by its digits; far above the error
+of the product."""
 
 
 class Cells(NamedTuple):
-    """A column of cells: numbers with millionths, rounded down; with ``words``, ``whole`` holds indices into them."""
+    """A column of cells: numbers with millionths, rounded down; with ``words``, ``whole`` holds
+    indices into them."""
 
     whole: Int64Array
     millionths: Int64Array | None = None
@@ -31,7 +34,8 @@ def times(microseconds: Int64Array, is_absent: BoolArray | None = None) -> Cells
 
 
 def ratios(values: NDArray[np.float64]) -> Cells:
-    """Return ratios as cells, rounded to six decimals as Python's formatting rounds them; NaN is an empty cell."""
+    """Return ratios as cells, rounded to six decimals as Python's formatting rounds them; NaN is an
+    empty cell."""
     is_absent = np.isnan(values)
     values = np.where(is_absent, 0.0, values)
     floor = np.floor(values)
@@ -43,7 +47,9 @@ def ratios(values: NDArray[np.float64]) -> Cells:
         digits = f"{values[row]:.{_DECIMALS}f}"
         whole[row], millionths[row] = int(digits[: -_DECIMALS - 1]), int(digits[-_DECIMALS:])
     is_full = millionths == MICROSECONDS
-    return Cells(whole + is_full, np.where(is_full, 0, millionths), is_absent if is_absent.any() else None)
+    return Cells(
+        whole + is_full, np.where(is_full, 0, millionths), is_absent if is_absent.any() else None
+    )
 
 
 def row_text(columns: Sequence[Cells]) -> memoryview:

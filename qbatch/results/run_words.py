@@ -1,6 +1,8 @@
-"""The description of a run in words: its log by name, its options, and remarks to read before the numbers.
+"""The description of a run in words: its log by name, its options, and remarks to read before the
+numbers.
 
-The source is the document of ``qbatch replay --json`` and of ``result.json``; missing facts are not guessed.
+The source is the document of ``qbatch replay --json`` and of ``result.json``; missing facts are not
+guessed.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ if TYPE_CHECKING:
 
 
 _DRAWN = re.compile(r"\b(f:|exact|tsafrir)")
-"""Estimates for which the seed is shown: those of models that draw (``qbatch.workloads.estimates``)."""
+"""Estimates for which the seed is shown: those of models that draw
+(``qbatch.workloads.estimates``)."""
 
 
 def short_name(name: str) -> str:
@@ -39,7 +42,8 @@ def number_text(value: float | int | str | None, unit: str = "") -> str:
 
 
 def value_text(value: float | int | None, unit: str) -> str:
-    """Return the value of a metric for readers: hours and minutes, percent, thousands separated; absent as a dash."""
+    """Return the value of a metric for readers: hours and minutes, percent, thousands separated;
+    absent as a dash."""
     if value is None:
         return "-"
     if unit == "s":
@@ -61,20 +65,35 @@ def hours_text(seconds: float) -> str:
 
 
 def option_words(options: Mapping[str, Any], missing: int = 0, jobs: int = 0) -> str:
-    """Return the options of a replay in words: the source of estimates, the kill, and unusual options.
+    """Return the options of a replay in words: the source of estimates, the kill, and unusual
+    options.
 
     ``missing``: the number of jobs, out of ``jobs``, without an estimate in the log.
     """
     how = str(options.get("estimates", "log"))
     if how != "log":
-        words = [f"estimates {how}" + (f" (seed {options.get('seed', 0)})" if _DRAWN.search(how) else "")]
+        words = [
+            f"estimates {how}" + (f" (seed {options.get('seed', 0)})" if _DRAWN.search(how) else "")
+        ]
     elif missing and missing == jobs:
         words = ["run times as estimates (the log has none)"]
     else:
-        words = ["estimates of the log" + (f" (missing: {missing:,}, run times for these)" if missing else "")]
-    words.append("jobs end at their estimates" if options.get("kill", True) else "no kill: estimates lifted to run times")
-    for key, text in (("load", "load x{}"), ("since", "from {}"), ("before", "to {}"), ("first", "first {} jobs"),
-                      ("counted_from", "counted from {}")):  # fmt: skip
+        words = [
+            "estimates of the log"
+            + (f" (missing: {missing:,}, run times for these)" if missing else "")
+        ]
+    words.append(
+        "jobs end at their estimates"
+        if options.get("kill", True)
+        else "no kill: estimates lifted to run times"
+    )
+    for key, text in (
+        ("load", "load x{}"),
+        ("since", "from {}"),
+        ("before", "to {}"),
+        ("first", "first {} jobs"),
+        ("counted_from", "counted from {}"),
+    ):
         value = options.get(key)
         if value is not None and not (key == "load" and value == 1):
             words.append(text.format(value))
@@ -84,13 +103,19 @@ def option_words(options: Mapping[str, Any], missing: int = 0, jobs: int = 0) ->
 
 
 def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the lines below a table of a run: the log, the machine, the options, the jobs left out, notes."""
+    """Return the lines below a table of a run: the log, the machine, the options, the jobs left
+    out, notes."""
     log, machine = _mapping(document.get("log")), _mapping(document.get("machine"))
     facts = [("log", f"{short_name(str(log.get('name')))}, {log.get('jobs', 0):,} jobs")]
     if log.get("sha256"):
         facts.append(("sha256", str(log["sha256"])))
     hosts = machine.get("hosts", 1)
-    facts.append(("machine", f"{machine.get('procs', 0):,} processors" + (f", {hosts} hosts" if hosts != 1 else "")))
+    facts.append(
+        (
+            "machine",
+            f"{machine.get('procs', 0):,} processors" + (f", {hosts} hosts" if hosts != 1 else ""),
+        )
+    )
     closed = _mapping(document.get("closed"))
     if document.get("source"):
         facts.append(("source", f"{document['source']}, seed {document.get('seed', 0)}"))
@@ -99,7 +124,15 @@ def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         facts.append(("options", option_words(document["options"], missed, jobs)))
     if closed:
         how = "as the log says" if closed.get("is_told") else "derived from the log"
-        facts.append(("closed", f"{closed.get('jobs', 0):,} jobs submitted after another has ended and a think time ({how})"))
+        facts.append(
+            (
+                "closed",
+                (
+                    f"{closed.get('jobs', 0):,} jobs submitted after another has ended and a think "
+                    f"time ({how})"
+                ),
+            )
+        )
     skipped = skipped_words(_mapping(document.get("skipped")))
     if skipped:
         facts.append(("left out", skipped))
@@ -113,13 +146,16 @@ def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def run_words(result: Result) -> list[str]:
-    """Return the log, the machine and the options of a result, each in a few words; missing facts are left out."""
+    """Return the log, the machine and the options of a result, each in a few words; missing facts
+    are left out."""
     options, log = _mapping(result.document.get("options")), _mapping(result.document.get("log"))
     words = [short_name(result.name)]
     if not result.is_size_guessed:
         words.append(f"{result.procs_total:,} processors")
     if options:
-        words.append(option_words(options, result.document.get("estimates_missing", 0), log.get("jobs", 0)))
+        words.append(
+            option_words(options, result.document.get("estimates_missing", 0), log.get("jobs", 0))
+        )
     return words
 
 
@@ -136,14 +172,20 @@ def recorded_notes(result: Result) -> list[str]:
 
 
 def left_out_words(log: Mapping[str, Any]) -> str:
-    """Return in one line what a log lacks about its machine, by its document; empty if that is not known."""
+    """Return in one line what a log lacks about its machine, by its document; empty if that is not
+    known."""
     from msgspec import convert
 
     from qbatch.workloads.left_out import NOT_TOLD, LeftOut
 
     found = convert(log.get("left_out") or [], list[LeftOut])
     silent = ", ".join(each.what for each in found if each.jobs is None)
-    return "; ".join([*(each.words for each in found if each.jobs is not None), *([f"{NOT_TOLD}: {silent}"] if silent else [])])
+    return "; ".join(
+        [
+            *(each.words for each in found if each.jobs is not None),
+            *([f"{NOT_TOLD}: {silent}"] if silent else []),
+        ]
+    )
 
 
 def left_out_notes(document: Mapping[str, Any]) -> list[str]:
@@ -153,12 +195,17 @@ def left_out_notes(document: Mapping[str, Any]) -> list[str]:
 
 
 def history_notes(documents: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the notes for a comparison of a schedule with the log's own waits, by the facts of the two runs."""
-    unknown = "the log does not show whether the machine had partitions, GPUs, licences, memory limits or reservations"
+    """Return the notes for a comparison of a schedule with the log's own waits, by the facts of the
+    two runs."""
+    unknown = (
+        "the log does not show whether the machine had partitions, GPUs, licences, memory "
+        "limits or reservations"
+    )
     first = next((note for document in documents for note in left_out_notes(document)), unknown)
     return [
         f"a replay does not know the machine that the log is of: {first}",
-        "limits of users and queues, the site's own priorities, and times when nodes were down are in no log: a replay has the "
+        "limits of users and queues, the site's own priorities, and times when nodes were down are "
+        "in no log: a replay has the "
         "whole machine all the time, and differences may come from that",
         "so differences from the log are described, and neither schedule is called better",
     ]
@@ -167,7 +214,9 @@ def history_notes(documents: Iterable[Mapping[str, Any]]) -> list[str]:
 def acknowledged(document: Mapping[str, Any]) -> str:
     """Return in one line the acknowledgements of the log's header; empty if it names none."""
     names = _mapping(document.get("log")).get("acknowledge")
-    return "; ".join(" ".join(str(name).split()) for name in names) if isinstance(names, list) else ""
+    return (
+        "; ".join(" ".join(str(name).split()) for name in names) if isinstance(names, list) else ""
+    )
 
 
 def skipped_words(skipped: Mapping[str, Any]) -> str:
@@ -180,10 +229,19 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def missing_estimates(document: Mapping[str, Any]) -> str | None:
-    """Return a sentence about jobs without an estimate in the log; None if all have one, or others were asked for."""
+    """Return a sentence about jobs without an estimate in the log; None if all have one, or others
+    were asked for."""
     options, log = document.get("options"), document.get("log")
-    missing, jobs = document.get("estimates_missing"), log.get("jobs") if isinstance(log, dict) else None
-    if not isinstance(missing, int) or missing < 1 or not isinstance(options, dict) or options.get("estimates") != "log":
+    missing, jobs = (
+        document.get("estimates_missing"),
+        log.get("jobs") if isinstance(log, dict) else None,
+    )
+    if (
+        not isinstance(missing, int)
+        or missing < 1
+        or not isinstance(options, dict)
+        or options.get("estimates") != "log"
+    ):
         return None
     return missing_estimates_of(missing, jobs if isinstance(jobs, int) else None)
 
@@ -193,5 +251,10 @@ def missing_estimates_of(missing: int, jobs: int | None) -> str:
     if missing == jobs:
         words = "no job has an estimate in the log"
     else:
-        words = f"{missing:,}{'' if jobs is None else f' of {jobs:,}'} jobs have no estimate in the log"
-    return f"{words}: run times are taken for estimates, so that policies know exactly when these jobs end"
+        words = (
+            f"{missing:,}{'' if jobs is None else f' of {jobs:,}'} jobs have no estimate in the log"
+        )
+    return (
+        f"{words}: run times are taken for estimates, so that policies know exactly when these "
+        "jobs end"
+    )

@@ -9,12 +9,18 @@ from qbatch.wire.records import JobRecord
 
 def clean(text: str) -> str:
     """Return a foreign text without characters that a terminal would obey."""
-    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(letter if letter.isprintable() else "?" for letter in text)
+    )
 
 
 def moment(at: int | None) -> str:
     """Return an instant in local time, ``-`` for none."""
-    return "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at // 1_000_000))
+    return (
+        "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at // 1_000_000))
+    )
 
 
 def span(microseconds: int | None) -> str:
@@ -41,7 +47,8 @@ def is_cancelled(job: JobRecord) -> bool:
 
 
 def status_of(job: JobRecord) -> str:
-    """Return how a job ended: its exit status, ``refused`` or ``cancelled`` if it never ran, ``-`` while it has not ended."""
+    """Return how a job ended: its exit status, ``refused`` or ``cancelled`` if it never ran, ``-``
+    while it has not ended."""
     if job.refused is not None:
         return "refused"
     if is_cancelled(job):
@@ -55,7 +62,8 @@ def wait_of(job: JobRecord, now: int) -> str:
 
 
 def close_moment(at: int | None, now: int) -> str:
-    """Return an instant in a short form relative to ``now``: the time of day, with the day if it is another."""
+    """Return an instant in a short form relative to ``now``: the time of day, with the day if it is
+    another."""
     if at is None:
         return "-"
     there, here = time.localtime(at // 1_000_000), time.localtime(now // 1_000_000)

@@ -1,7 +1,8 @@
-"""Named columns of a CSV or Parquet file, possibly of another program, read a block of rows at a time.
+"""Named columns of a CSV or Parquet file, possibly of another program, read a block of rows at a
+time.
 
-This module reads numbers and words and reports the place of errors.  :mod:`qbatch.results.job_rows` defines the meaning of
-the columns.
+This module reads numbers and words and reports the place of errors.  :mod:`qbatch.results.job_rows`
+defines the meaning of the columns.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ BLOCK_ROWS = 50_000
 """Rows per block of reading and writing."""
 
 _LARGEST = 2**63 - 1
-_CSV_ROWS = 2_000  # larger blocks are slower: the memory of so many small lists is not in the processor's cache
+# Larger blocks are slower: the memory of so many small lists is not in the processor's cache.
+_CSV_ROWS = 2_000
 _SAFE_DIGITS = 12
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
@@ -48,14 +50,16 @@ class Block(ABC):
 
     @abstractmethod
     def scaled(self, name: str, scale: int, *, may_lack: bool) -> Int64Array:
-        """Return a column of numbers that are not negative, times ``scale``, rounded to whole numbers.
+        """Return a column of numbers that are not negative, times ``scale``, rounded to whole
+        numbers.
 
         With ``may_lack``, an empty cell and -1 mean absent, and become -1.
         """
 
     @abstractmethod
     def coded(self, name: str) -> tuple[list[str], Int64Array]:
-        """Return the distinct words of a column in order of appearance, and each row's index among them."""
+        """Return the distinct words of a column in order of appearance, and each row's index among
+        them."""
 
     def refuse(self, row: int, name: str, reason: str) -> InputError:
         """Return the error for a value of the block."""
@@ -70,10 +74,14 @@ class Block(ABC):
 class CsvBlock(Block):
     """Rows of a CSV file as texts."""
 
-    def __init__(self, path: str, names: Sequence[str], rows: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
+    def __init__(
+        self, path: str, names: Sequence[str], rows: Sequence[Sequence[str]], lines: Sequence[int]
+    ) -> None:
         super().__init__(path, names)
         self.lines = lines
-        columns: list[tuple[str, ...]] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+        columns: list[tuple[str, ...]] = (
+            list(zip(*rows, strict=True)) if rows else [()] * len(names)
+        )
         self._texts = dict(zip(names, columns, strict=True))
 
     def __len__(self) -> int:
@@ -114,7 +122,9 @@ class CsvBlock(Block):
             codes.setdefault(text.strip(), len(codes))
         if len(codes) == 1:
             return list(codes), np.zeros(len(texts), np.int64)
-        return list(codes), np.fromiter((codes[text.strip()] for text in texts), np.int64, len(texts))
+        return list(codes), np.fromiter(
+            (codes[text.strip()] for text in texts), np.int64, len(texts)
+        )
 
 
 def _plain_numbers(texts: Sequence[str], scale: int) -> Int64Array | None:
@@ -176,17 +186,22 @@ class ParquetBlock(Block):
         return f"row {self._first + row + 1}"
 
     def scaled(self, name: str, scale: int, *, may_lack: bool) -> Int64Array:
-        """Return the numbers of a column of integers, floats or decimals; NaN means absent if that is allowed."""
+        """Return the numbers of a column of integers, floats or decimals; NaN means absent if that
+        is allowed."""
         import pyarrow as pa
 
         column = self._batch.column(name)
-        is_null = np.asarray(column.is_null(nan_is_null=may_lack).to_numpy(zero_copy_only=False), bool)
+        is_null = np.asarray(
+            column.is_null(nan_is_null=may_lack).to_numpy(zero_copy_only=False), bool
+        )
         if not may_lack:
             self.check(name, is_null, "is empty")
         kind = column.type
         if pa.types.is_null(kind):
             return np.full(len(self), -1, np.int64)
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        if not (
+            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        ):
             raise InputError(f"{self.path}: column {name}: holds {kind} values, not numbers")
         if pa.types.is_decimal(kind):
             column = column.cast(pa.float64())
@@ -210,11 +225,15 @@ class ParquetBlock(Block):
         column = self._batch.column(name)
         try:
             words = column.cast(pa.string()).fill_null("").dictionary_encode()
-            return words.dictionary.to_pylist(), words.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            return words.dictionary.to_pylist(), words.indices.to_numpy(
+                zero_copy_only=False
+            ).astype(np.int64)
         except UnicodeDecodeError as error:
             raise InputError(f"{self.path}: column {name}: is not UTF-8 text") from error
         except pa.ArrowException as error:
-            raise InputError(f"{self.path}: column {name}: holds {column.type} values, not words") from error
+            raise InputError(
+                f"{self.path}: column {name}: holds {column.type} values, not words"
+            ) from error
 
 
 def read_blocks(path: str | Path, wanted: Sequence[str]) -> Iterator[Block]:
@@ -259,13 +278,17 @@ def _csv_blocks(path: str, wanted: Sequence[str]) -> Iterator[Block]:
             raise InputError(f"{path}: line {reader.line_num}: is not CSV ({error})") from error
 
 
-def _checked(path: str, names: Sequence[str], rows: Sequence[list[str]], line: int) -> tuple[list[list[str]], list[int]]:
+def _checked(
+    path: str, names: Sequence[str], rows: Sequence[list[str]], line: int
+) -> tuple[list[list[str]], list[int]]:
     """Return the rows that are not empty lines, and the line where each begins."""
     kept, lines = [], []
     for row in rows:
         if row:
             if len(row) != len(names):
-                raise InputError(f"{path}: line {line}: has {len(row)} fields, but the header names {len(names)}")
+                raise InputError(
+                    f"{path}: line {line}: has {len(row)} fields, but the header names {len(names)}"
+                )
             kept.append(row)
             lines.append(line)
         line += 1 + sum(len(_LINE_END.findall(cell)) for cell in row)
@@ -286,7 +309,9 @@ def _parquet_blocks(path: str, wanted: Sequence[str]) -> Iterator[Block]:
                 first += batch.num_rows
             if first == 0:
                 fields = [file.schema_arrow.field(name) for name in known]
-                batch = pa.record_batch([pa.array([], field.type) for field in fields], schema=pa.schema(fields))
+                batch = pa.record_batch(
+                    [pa.array([], field.type) for field in fields], schema=pa.schema(fields)
+                )
                 yield ParquetBlock(path, names, batch, 0)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         reason = str(error).strip().partition("\n")[0][:120]

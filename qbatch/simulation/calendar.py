@@ -1,8 +1,8 @@
 """The event calendar around the engine: arrivals, completions, timers.
 
-A source makes the jobs and knows how long each really runs.  The tables of running jobs contain the instants of their
-ends, which no policy sees.  A trial run begins a job's work from zero.  If it has less memory than the
-job uses, it is returned at the instant of its start, in another round.
+A source makes the jobs and knows how long each really runs.  The tables of running jobs contain the
+instants of their ends, which no policy sees.  A trial run begins a job's work from zero.  If it has
+less memory than the job uses, it is returned at the instant of its start, in another round.
 """
 
 from __future__ import annotations
@@ -47,16 +47,19 @@ _DUE, _UNTIL = places_of(RUN, "due", "until")
 
 
 class _KnownEnds:
-    """The ends of running jobs, in the tables of an engine before its first arrival: they also keep execution intervals then."""
+    """The ends of running jobs, in the tables of an engine before its first arrival: they also keep
+    execution intervals then."""
 
     def __init__(self, runs: RunTables) -> None:
         self._runs = runs
-        runs.hold_log(LogTable(np.zeros(64, np.int64), np.zeros(64, np.int64), np.empty(0, np.int8)))
+        runs.hold_log(
+            LogTable(np.zeros(64, np.int64), np.zeros(64, np.int64), np.empty(0, np.int8))
+        )
         runs.hold_state(endings=np.empty((256, 2), np.int64), intervals=np.empty(256, INTERVAL))
 
     def tell(self, row: int, run: int, used_memory: int) -> None:
-        """Set how long a job that is about to arrive runs on its requested processors, in microseconds, and how many bytes of
-        memory it uses (-1: what it asks for)."""
+        """Set how long a job that is about to arrive runs on its requested processors, in
+        microseconds, and how many bytes of memory it uses (-1: what it asks for)."""
         log = self._runs.log
         if row >= len(log.run):
             log = LogTable(longer(log.run, 2 * row), longer(log.used_memory, 2 * row), log.may_run)
@@ -74,7 +77,8 @@ class _KnownEnds:
         return None
 
     def take(self, at: int) -> tuple[list[int], list[int]]:
-        """Return the rows that end at an instant, and those with a trial run that fails then, both ascending."""
+        """Return the rows that end at an instant, and those with a trial run that fails then, both
+        ascending."""
         ended: list[int] = []
         failed: list[int] = []
         while self.next() == at:
@@ -93,7 +97,9 @@ class _KnownEnds:
 class Calendar:
     """Replays a workload, or the jobs of another source, through one engine."""
 
-    def __init__(self, jobs: Workload | Source, machine: Machine, policy: Policy, *, is_audited: bool = False) -> None:
+    def __init__(
+        self, jobs: Workload | Source, machine: Machine, policy: Policy, *, is_audited: bool = False
+    ) -> None:
         self.source: Source = LogSource(jobs) if isinstance(jobs, Workload) else jobs
         self.engine = Engine(machine, policy, is_audited=is_audited)
         self._policy = policy
@@ -102,7 +108,9 @@ class Calendar:
         self._idle = 0
         self._arrived = 0
 
-    def run(self, observe: Observer | None = None, progress: ProgressCallback | None = None) -> Schedule:
+    def run(
+        self, observe: Observer | None = None, progress: ProgressCallback | None = None
+    ) -> Schedule:
         """Run to the end and return the schedule.
 
         Raises:
@@ -116,12 +124,18 @@ class Calendar:
             if finished:
                 self.source.ended(instant, finished)
             arrivals = self._arriving(instant)
-            done = self.engine.handle(instant, [Returned(row) for row in failed], arrivals, finished)
+            done = self.engine.handle(
+                instant, [Returned(row) for row in failed], arrivals, finished
+            )
             self._account(done)
             self.source.after_round(done)
             if not (done.finished or done.arrived):
                 is_idle = not (done.stopped or done.requeued or done.refused)
-                self._idle = self._idle + 1 if is_idle and all(isinstance(each, WakeAt) for each in done.actions) else 0
+                self._idle = (
+                    self._idle + 1
+                    if is_idle and all(isinstance(each, WakeAt) for each in done.actions)
+                    else 0
+                )
                 check_idle(self._policy, self._idle, done.at)
             if observe is not None:
                 observe(self.engine, done)
@@ -130,7 +144,9 @@ class Calendar:
                 progress(self._arrived, instant)
         check_all_started(self._policy, self.engine.view())
         machine, work, runs = self.engine.machine, self.source.workload(), self.engine.runs
-        host = runs.done.host[: len(work)] if machine.single_host and len(machine.hosts) > 1 else None
+        host = (
+            runs.done.host[: len(work)] if machine.single_host and len(machine.hosts) > 1 else None
+        )
         schedule = self._record.schedule(work, name_of(self._policy), host, runs.intervals)
         if self.engine.policy is not self._policy:
             return schedule
@@ -149,8 +165,10 @@ class Calendar:
             row = self._arrived
             if job.row != row or job.submit != instant or job.number < last:
                 raise InputError(
-                    f"the source gave job {job.number} of {job.submit / 1e6:.15g} s as row {job.row} at "
-                    f"{instant / 1e6:.15g} s; due were rows from {row} on, by number, submitted at that instant"
+                    f"the source gave job {job.number} of {job.submit / 1e6:.15g} s as row "
+                    f"{job.row} at "
+                    f"{instant / 1e6:.15g} s; due were rows from {row} on, by number, submitted at "
+                    "that instant"
                 )
             jobs.append(job)
             self._ends.tell(row, run, used_memory)
@@ -177,19 +195,24 @@ class Calendar:
 
 
 def check_idle(policy: Policy, times: int, at: int) -> None:
-    """Refuse a policy (DecisionError) that was woken more than a million times in a row without doing anything."""
+    """Refuse a policy (DecisionError) that was woken more than a million times in a row without
+    doing anything."""
     if times > _MOST_IDLE:
         raise DecisionError(
-            f"policy {name_of(policy)} was woken {_MOST_IDLE} times in a row by {at / 1e6:.15g} s and did "
+            f"policy {name_of(policy)} was woken {_MOST_IDLE} times in a row by {at / 1e6:.15g} s "
+            "and did "
             "nothing but ask to be woken again"
         )
 
 
 def check_all_started(policy: Policy, view: View) -> None:
-    """Refuse a policy (DecisionError) that left jobs waiting or suspended when no more events can happen."""
+    """Refuse a policy (DecisionError) that left jobs waiting or suspended when no more events can
+    happen."""
     left = [*view.queue.tolist(), *view.suspended]
     if left:
-        raise DecisionError(left_waiting(name_of(policy), len(left), view.jobs[left[0]].number, view.free_procs))
+        raise DecisionError(
+            left_waiting(name_of(policy), len(left), view.jobs[left[0]].number, view.free_procs)
+        )
 
 
 def with_predictions(schedule: Schedule, policy: Policy, view: View) -> Schedule:
@@ -201,8 +224,10 @@ def with_predictions(schedule: Schedule, policy: Policy, view: View) -> Schedule
 
 
 def left_waiting(policy: str, count: int, first: int, free: int) -> str:
-    """Return the error text for a policy that left jobs waiting; ``first``: the number of the first of them."""
+    """Return the error text for a policy that left jobs waiting; ``first``: the number of the first
+    of them."""
     return (
-        f"policy {policy} left {count} jobs waiting for ever, the first of them job {first}, with {free} processors free and "
+        f"policy {policy} left {count} jobs waiting for ever, the first of them job {first}, with "
+        f"{free} processors free and "
         "no event left"
     )

@@ -1,7 +1,8 @@
-"""One compiled run: the initial tables of the loop (:mod:`qbatch.simulation.kernels.loop`), and the schedule that it leaves.
+"""One compiled run: the initial tables of the loop (:mod:`qbatch.simulation.kernels.loop`), and the
+schedule that it leaves.
 
-This file imports the kernels, which load in a tenth of a second and compile in seconds; only a run that needs them
-imports it.
+This file imports the kernels, which load in a tenth of a second and compile in seconds; only a run
+that needs them imports it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ from qbatch.model.record import NO_PROMISE, Rejection, Schedule, Workload
 from qbatch.planning.kernels import jit, tables
 from qbatch.planning.kernels.entries import entry_to, uncompiled
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import INTERRUPTIONS, JobColumns, LogTable, ScheduleTable, StateTables
+from qbatch.planning.kernels.tables import (
+    INTERRUPTIONS,
+    JobColumns,
+    LogTable,
+    ScheduleTable,
+    StateTables,
+)
 from qbatch.planning.kernels.verbs import NO_NUMBER, NO_ROOM, NOT_LATER, NOT_WAITING
 from qbatch.planning.policy import Compiled
 from qbatch.planning.resources import resource_model_of
@@ -37,7 +44,8 @@ FEW = 100
 """Rounds between two measurements of the time that plain Python has taken."""
 
 _plain_seconds = 0.2
-"""How long loops may still run in plain Python in this process before the compiler is loaded, which takes longer."""
+"""How long loops may still run in plain Python in this process before the compiler is loaded, which
+takes longer."""
 
 KEPT_SOONER = 5
 """A kept object loads this many times faster than the compiler."""
@@ -60,18 +68,24 @@ class CompiledReplay:
     """
 
     def __init__(self, work: Workload, machine: Machine, compiled: Compiled, name: str) -> None:
-        machine = resource_model_of(machine).replayed_as(machine, is_planned=compiled.is_planned) or machine
+        machine = (
+            resource_model_of(machine).replayed_as(machine, is_planned=compiled.is_planned)
+            or machine
+        )
         self._work, self._machine, self._compiled, self._name = work, machine, compiled, name
         self._memory = compiled.new_memory(work, machine)
         self._jobs, self._log = jobs_and_log(work, machine, compiled, self._memory)
         self.state = state_of(work, machine, compiled)
         rows, has_hosts, is_planned = len(work), compiled.needs.has_hosts, compiled.is_planned
         written = (True, compiled.needs.gives == INTERRUPTIONS, has_hosts, is_planned, is_planned)
-        start, *others = (np.full(rows if is_written else 0, -1, np.int64) for is_written in written)
+        start, *others = (
+            np.full(rows if is_written else 0, -1, np.int64) for is_written in written
+        )
         self._done = ScheduleTable(start, np.zeros(rows, np.int8), *others)
 
     def run(self, progress: ProgressCallback | None = None) -> Schedule:
-        """Run to the end and return the schedule; a DecisionError if the policy asked for something that may not happen."""
+        """Run to the end and return the schedule; a DecisionError if the policy asked for something
+        that may not happen."""
         counts = self.state.counts[0]
         loop = loop_of(self._compiled, has_admission=len(self._log.may_run) > 0)
         for run_some, budget in _stages(loop, len(self._work)):
@@ -82,7 +96,9 @@ class CompiledReplay:
                 break
             intervals = self.state.intervals
             if len(intervals) and 2 * counts["intervals"] > len(intervals):
-                self.state = self.state._replace(intervals=np.concatenate([intervals, np.empty_like(intervals)]))
+                self.state = self.state._replace(
+                    intervals=np.concatenate([intervals, np.empty_like(intervals)])
+                )
         if counts["fault"]:
             number = int(self._work.number[int(counts["fault_row"])])
             why = _FAULTS[int(counts["fault"])].format(number=number)
@@ -90,7 +106,8 @@ class CompiledReplay:
         return self.schedule()
 
     def stops(self) -> Iterator[int]:
-        """Return the instants at which the kernel stops the loop (:func:`qbatch.simulation.kernels.loop.rounds_to_stops`)."""
+        """Return the instants at which the kernel stops the loop
+        (:func:`qbatch.simulation.kernels.loop.rounds_to_stops`)."""
         of_tables = entry_to(stops_of(self._compiled.decide, self._compiled.needs))
         return of_tables(self._jobs, self._log, self.state, self._done, self._memory)
 
@@ -100,22 +117,52 @@ class CompiledReplay:
         if len(left):
             number, free = int(self._work.number[left[0]]), int(self.state.counts[0]["free"])
             raise DecisionError(left_waiting(self._name, len(left), number, free))
-        work, machine, done, counts, start = self._work, self._machine, self._done, self.state.counts[0], self._done.start
+        work, machine, done, counts, start = (
+            self._work,
+            self._machine,
+            self._done,
+            self.state.counts[0],
+            self._done.start,
+        )
         refused = np.flatnonzero(start == tables.REFUSED_START) if counts["refused"] else ()
-        rejected = [Rejection(row, int(work.submit[row]), *self._refusal(row)) for row in map(int, refused)]
+        rejected = [
+            Rejection(row, int(work.submit[row]), *self._refusal(row)) for row in map(int, refused)
+        ]
         if rejected:
             start[start == tables.REFUSED_START] = -1
-        end = done.end if len(done.end) else np.where(start < 0, -1, start + work.run) if rejected else start + work.run
+        end = (
+            done.end
+            if len(done.end)
+            else np.where(start < 0, -1, start + work.run)
+            if rejected
+            else start + work.run
+        )
         none = np.broadcast_to(np.int64(NO_PROMISE), len(work))
         promises = (done.promise, done.first_promise) if self._compiled.is_planned else (none, none)
         count = int(counts["intervals"])
-        pieces = self.state.intervals[:count].view(np.int64).reshape(-1, 6).copy() if count else None
-        host = done.host if machine.single_host and len(machine.hosts) > 1 and len(done.host) else None
+        pieces = (
+            self.state.intervals[:count].view(np.int64).reshape(-1, 6).copy() if count else None
+        )
+        host = (
+            done.host if machine.single_host and len(machine.hosts) > 1 and len(done.host) else None
+        )
         longest = int(counts["longest"])
-        return Schedule(work, self._name, start, done.kind, *promises, end, longest, pieces, host, tuple(rejected))
+        return Schedule(
+            work,
+            self._name,
+            start,
+            done.kind,
+            *promises,
+            end,
+            longest,
+            pieces,
+            host,
+            tuple(rejected),
+        )
 
     def _refusal(self, row: int) -> tuple[str, str]:
-        """Return why a job was refused when it arrived, a code and a text: by admission, else by the policy."""
+        """Return why a job was refused when it arrived, a code and a text: by admission, else by
+        the policy."""
         (arrival,) = arrivals_of(self._work, np.array([row]), None, row)
         reason = Admission(self._machine).refusal(arrival.job)
         if reason is not None:
@@ -125,9 +172,14 @@ class CompiledReplay:
 
 
 def loop_of(compiled: Compiled, *, has_admission: bool) -> Callable[..., bool]:
-    """Return the loop that runs a policy's kernel; ``has_admission``: a job may be refused by admission."""
+    """Return the loop that runs a policy's kernel; ``has_admission``: a job may be refused by
+    admission."""
     decide = compiled.decide
-    is_checked = decide.is_outside if isinstance(decide, jit.Kernel) else not decide.__module__.startswith("qbatch.")
+    is_checked = (
+        decide.is_outside
+        if isinstance(decide, jit.Kernel)
+        else not decide.__module__.startswith("qbatch.")
+    )
     return loop_around(decide, compiled.needs, has_admission=has_admission, is_checked=is_checked)
 
 
@@ -137,10 +189,17 @@ def is_warm(compiled: Compiled) -> bool:
     return not isinstance(loop, jit.Kernel) or jit.is_warm(loop.qualified_name)
 
 
-def jobs_and_log(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> tuple[JobColumns, LogTable]:
+def jobs_and_log(
+    work: Workload, machine: Machine, compiled: Compiled, memory: Any
+) -> tuple[JobColumns, LogTable]:
     """Return the requests of the jobs, and the log's knowledge of them."""
-    if not (compiled.needs.has_hosts or work.resources) and work.procs.max(initial=0) <= machine.procs:
-        return JobColumns(work.submit, work.procs, work.estimate, _INTEGERS.reshape(0, 0)), LogTable(work.run, _INTEGERS, _BYTES)
+    if (
+        not (compiled.needs.has_hosts or work.resources)
+        and work.procs.max(initial=0) <= machine.procs
+    ):
+        return JobColumns(
+            work.submit, work.procs, work.estimate, _INTEGERS.reshape(0, 0)
+        ), LogTable(work.run, _INTEGERS, _BYTES)
     asked = np.empty((tables.NAMED + len(machine.resources), len(work)), np.int64)
     asked[tables.CPUS], asked[tables.MEMORY] = work.procs, work.memory
     for place, name in enumerate(machine.resources, tables.NAMED):
@@ -151,7 +210,9 @@ def jobs_and_log(work: Workload, machine: Machine, compiled: Compiled, memory: A
     if compiled.takes is not None:
         may_run &= compiled.takes(memory)
     jobs = JobColumns(work.submit, asked[tables.CPUS], work.estimate, asked)
-    return jobs, LogTable(work.run, np.ascontiguousarray(work.used_memory, np.int64), may_run.view(np.int8))
+    return jobs, LogTable(
+        work.run, np.ascontiguousarray(work.used_memory, np.int64), may_run.view(np.int8)
+    )
 
 
 def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTables:
@@ -164,8 +225,15 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
     counts["free"], counts["timer"], counts["until"] = machine.procs, FOREVER, FOREVER
     counts["decided"] = counts["last"] = -1
     there = Machine(resource_model_of(machine).places(machine)).there
-    # Each part of a job has a processor; after those in use there is space for all parts of one job.
-    places = machine.procs + len(machine.hosts) if is_interrupting else 0 if needs.reads == tables.NO_PARTS else most
+    # Each part of a job has a processor; after those in use there is space for all parts of one
+    # job.
+    places = (
+        machine.procs + len(machine.hosts)
+        if is_interrupting
+        else 0
+        if needs.reads == tables.NO_PARTS
+        else most
+    )
     runs = np.full(rows if is_interrupting else 0, -1, tables.RUN)
     runs["is_trial"] = runs["is_cut"] = 0
     return StateTables(
@@ -187,7 +255,8 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
 
 
 def _stages(loop: Callable[..., bool], rows: int) -> Iterator[tuple[Callable[..., bool], int]]:
-    """Yield a loop and its number of rounds, without end: plain Python while that takes less than loading the compiler."""
+    """Yield a loop and its number of rounds, without end: plain Python while that takes less than
+    loading the compiler."""
     global _plain_seconds
     if not jit.is_loaded() and rows <= LITTLE:
         plain, sooner = uncompiled(loop), KEPT_SOONER if jit.is_kept(loop) else 1

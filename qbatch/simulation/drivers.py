@@ -1,4 +1,5 @@
-"""Run one workload, or another source of jobs, under one policy, compiled if the policy allows it."""
+"""Run one workload, or another source of jobs, under one policy, compiled if the policy allows
+it."""
 
 from __future__ import annotations
 
@@ -19,22 +20,31 @@ from qbatch.workloads import Log
 from qbatch.workloads.log import Column
 
 DRIVERS = ("auto", "compiled", "engine")
-"""The drivers of a replay: the compiled loop if there is one; the compiled loop or an error; always the engine."""
+"""The drivers of a replay: the compiled loop if there is one; the compiled loop or an error; always
+the engine."""
 
 MANY, MANY_MORE = 20_000, 100_000
-"""With this many jobs a policy in Python is run by a compiled loop, if it is in the cache; and even if it must be compiled."""
+"""With this many jobs a policy in Python is run by a compiled loop, if it is in the cache; and even
+if it must be compiled."""
 
 _MOST_WORK = 2.0**61
 
 
 def run(
-    jobs: Workload | Source, machine: Machine, policy: Policy, *, driver: str = "auto", is_audited: bool = False,
-    observe: Observer | None = None, progress: ProgressCallback | None = None,
-) -> Schedule:  # fmt: skip
+    jobs: Workload | Source,
+    machine: Machine,
+    policy: Policy,
+    *,
+    driver: str = "auto",
+    is_audited: bool = False,
+    observe: Observer | None = None,
+    progress: ProgressCallback | None = None,
+) -> Schedule:
     """Return the schedule of a policy for a workload, or for another source, on the machine.
 
     Raises:
-        UsageError: ``driver="compiled"`` for a policy, a machine or a source that has no compiled loop.
+        UsageError: ``driver="compiled"`` for a policy, a machine or a source that has no compiled
+            loop.
         DecisionError: the policy asked for something that may not happen.
         AuditError: an invariant does not hold (audited runs).
     """
@@ -42,17 +52,25 @@ def run(
     compiled = compiled_of(policy, machine) if workload is not None else None
     is_interrupting = compiled is None or compiled.needs.gives == INTERRUPTIONS
     why = "on this machine"
-    if compiled is not None and workload is not None and is_interrupting and not _counts_work(workload):
+    if (
+        compiled is not None
+        and workload is not None
+        and is_interrupting
+        and not _counts_work(workload)
+    ):
         compiled, why = None, "for jobs with more work than it can count"
     if driver == "compiled" and compiled is None:
-        raise UsageError(f"policy {name_of(policy)} has no compiled loop {why}; leave out --driver compiled")
+        raise UsageError(
+            f"policy {name_of(policy)} has no compiled loop {why}; leave out --driver compiled"
+        )
     is_plain = driver == "auto" and observe is None and not is_audited
     if workload is not None and compiled is None and is_plain and is_worth_a_loop(workload):
         schedule = run_around_python(workload, machine, policy, progress)
     elif driver == "engine" or compiled is None or workload is None or observe is not None:
         schedule = Calendar(jobs, machine, policy, is_audited=is_audited).run(observe, progress)
     else:
-        # The kernels load in a tenth of a second and compile in seconds: import them only if needed.
+        # The kernels load in a tenth of a second and compile in seconds: import them only if
+        # needed.
         from qbatch.simulation.compiled import CompiledReplay
 
         if driver == "compiled":
@@ -60,14 +78,19 @@ def run(
         schedule = CompiledReplay(workload, machine, compiled, name_of(policy)).run(progress)
     if is_audited:
         keeps = bool(getattr(policy, "takes_deadlines", False))
-        facts = {"is_one_pool": machine.is_one_pool, "has_trials": is_interrupting, "keeps_deadlines": keeps}
+        facts = {
+            "is_one_pool": machine.is_one_pool,
+            "has_trials": is_interrupting,
+            "keeps_deadlines": keeps,
+        }
         found = breaches(schedule, hosts=machine.hosts, **facts)
         work, rules = schedule.workload, getattr(policy, "rules", None)
         is_from_scratch = isinstance(rules, PlanRules) and rules.compression == "scratch"
         breaks = is_from_scratch or getattr(policy, "breaks_promises", False)
         if breaks or schedule.pieces is not None or (work.run > work.estimate).any():
-            # A plan from scratch keeps no promises: it shows how promises break (Fig. 4).  Trial runs, and jobs
-            # that outlive their estimates or predictions, delay promised starts, and the engine records it.
+            # A plan from scratch keeps no promises: it shows how promises break (Fig. 4).  Trial
+            # runs, and jobs that outlive their estimates or predictions, delay promised starts, and
+            # the engine records it.
             found = [text for text in found if "after its promise" not in text]
         if found:
             raise AuditError(f"audit of {schedule.policy}: {found[0]}")
@@ -75,7 +98,8 @@ def run(
 
 
 def is_worth_a_loop(work: Workload) -> bool:
-    """Return whether the compiled loop around a policy in Python is worth loading, or compiling, for a workload."""
+    """Return whether the compiled loop around a policy in Python is worth loading, or compiling,
+    for a workload."""
     if len(work) < MANY or not _counts_work(work):
         return False
     from qbatch.simulation.loop_engine import is_warm
@@ -93,7 +117,9 @@ def is_compiling(work: Workload, machine: Machine, policy: Policy) -> bool:
     return is_worth_a_loop(work) and not loop_engine.is_warm()
 
 
-def run_around_python(work: Workload, machine: Machine, policy: Policy, progress: ProgressCallback | None = None) -> Schedule:
+def run_around_python(
+    work: Workload, machine: Machine, policy: Policy, progress: ProgressCallback | None = None
+) -> Schedule:
     """Return the schedule of a policy in Python, by the compiled loop."""
     from qbatch.simulation.loop_engine import LoopEngine
 
@@ -106,17 +132,25 @@ def easy_responses(log: Log, progress: ProgressCallback | None = None) -> Column
     It is the reference schedule of deadlines (docs/spec/papers.md 2.8, rule 16).
     """
     machine = one_host(choose_procs(log, None))
-    return responses_of(log, run(prepare(log, machine), machine, load_policy("easy"), progress=progress))
+    return responses_of(
+        log, run(prepare(log, machine), machine, load_policy("easy"), progress=progress)
+    )
 
 
 def responses_of(log: Log, schedule: Schedule) -> Column:
-    """Return the response of each row of a log in a schedule of it, in whole seconds (floored); -1: it did not run."""
+    """Return the response of each row of a log in a schedule of it, in whole seconds (floored); -1:
+    it did not run."""
     work = schedule.workload
     responses = np.full(len(log), -1, np.int64)
-    responses[work.log_row] = np.where(schedule.ran, (schedule.end - work.submit) // MICROSECONDS, -1)
+    responses[work.log_row] = np.where(
+        schedule.ran, (schedule.end - work.submit) // MICROSECONDS, -1
+    )
     return responses
 
 
 def _counts_work(work: Workload) -> bool:
-    """Return whether the work of every job fits the integers of compiled code, in processor-microseconds."""
-    return bool((np.maximum(work.run, work.estimate).astype(np.float64) * work.procs < _MOST_WORK).all())
+    """Return whether the work of every job fits the integers of compiled code, in
+    processor-microseconds."""
+    return bool(
+        (np.maximum(work.run, work.estimate).astype(np.float64) * work.procs < _MOST_WORK).all()
+    )

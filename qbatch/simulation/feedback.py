@@ -1,7 +1,9 @@
-"""Users that wait: a job is submitted at its predecessor's end plus its think time (``--closed``), whatever the log says.
+"""Users that wait: a job is submitted at its predecessor's end plus its think time (``--closed``),
+whatever the log says.
 
-The instants of a log are those of its users on the machine of that time.  On a faster or slower one they would have
-submitted earlier or later (Zilber, Amit and Talby 2005; docs/spec/papers.md 5.5, rule 14).
+The instants of a log are those of its users on the machine of that time.  On a faster or slower one
+they would have submitted earlier or later (Zilber, Amit and Talby 2005; docs/spec/papers.md 5.5,
+rule 14).
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ class FeedbackSource:
 
     Args:
         workload: jobs in order of sequence, prepared from a log.
-        predecessor: by job the index of its predecessor in the workload, ``NO_JOB`` for none: the job comes at its own instant.
+        predecessor: by job the index of its predecessor in the workload, ``NO_JOB`` for none: the
+            job comes at its own instant.
         think: by job, microseconds.
     """
 
@@ -59,7 +62,8 @@ class FeedbackSource:
         return found
 
     def ended(self, at: int, rows: Sequence[int]) -> None:
-        """Submit the successors of these jobs, each after its think time: without one, at this very instant."""
+        """Submit the successors of these jobs, each after its think time: without one, at this very
+        instant."""
         for row in rows:
             for place in self._followers.pop(self._taken[row], ()):
                 heapq.heappush(self._due, (at + self._think[place], self._number[place], place))
@@ -74,16 +78,21 @@ class FeedbackSource:
         places, work = np.array(self._taken, np.int64), self._workload
         columns = work.columns_at(places)
         submit = np.array(self._submit, np.int64)
-        deadline = np.where(columns["deadline"] >= 0, columns["deadline"] + submit - columns["submit"], -1)
+        deadline = np.where(
+            columns["deadline"] >= 0, columns["deadline"] + submit - columns["submit"], -1
+        )
         return work.changed(**columns | {"submit": submit, "deadline": deadline})
 
 
-def feedback_source(log: Log, work: Workload, machine: Machine, feedback: Feedback, load: float = 1.0) -> FeedbackSource:
+def feedback_source(
+    log: Log, work: Workload, machine: Machine, feedback: Feedback, load: float = 1.0
+) -> FeedbackSource:
     """Return the jobs of a workload with feedback, for one run: a source cannot be used twice.
 
-    ``load``: the divisor of the gaps between the workload's submissions; think times do not change.  A predecessor that cannot
-    run on the machine counts as ended at its submission.  If the predecessor is not replayed (``--from`` and similar), its end
-    is unknown, and the job comes at its own instant.
+    ``load``: the divisor of the gaps between the workload's submissions; think times do not change.
+     A predecessor that cannot run on the machine counts as ended at its submission.  If the
+    predecessor is not replayed (``--from`` and similar), its end is unknown, and the job comes at
+    its own instant.
     """
     place_of = np.full(len(log) + 1, NO_JOB)
     place_of[work.log_row] = np.arange(len(work))
@@ -94,6 +103,8 @@ def feedback_source(log: Log, work: Workload, machine: Machine, feedback: Feedba
     submit, logged = work.submit.copy(), np.rint(np.asarray(log["submit"], np.float64) * 1e6)
     is_early = (before >= 0) & skipped[before]
     think = feedback.think[work.log_row]
-    moved = submit[0] + np.rint((logged[before[is_early]] - logged[work.log_row[0]]) / load).astype(np.int64)
+    moved = submit[0] + np.rint((logged[before[is_early]] - logged[work.log_row[0]]) / load).astype(
+        np.int64
+    )
     submit[is_early] = np.maximum(moved, 0) + think[is_early]
     return FeedbackSource(work.changed(submit=submit), place_of[before], think)

@@ -1,7 +1,8 @@
-"""A policy in Python inside the compiled loop: the loop stops for the policy, and continues with its decisions.
+"""A policy in Python inside the compiled loop: the loop stops for the policy, and continues with
+its decisions.
 
-The loop carries out ends, arrivals, timers, and the policy's actions (:mod:`qbatch.simulation.kernels.loop`); the
-engine makes the views and checks each action.
+The loop carries out ends, arrivals, timers, and the policy's actions
+(:mod:`qbatch.simulation.kernels.loop`); the engine makes the views and checks each action.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import COUNTS, INTERRUPTIONS, PARTS, Needs, ScheduleTable
 from qbatch.planning.policy import Compiled, Policy, name_of
 from qbatch.planning.view import View
-from qbatch.simulation.calendar import PROGRESS_EVERY, ProgressCallback, check_all_started, check_idle, with_predictions
+from qbatch.simulation.calendar import (
+    PROGRESS_EVERY,
+    ProgressCallback,
+    check_all_started,
+    check_idle,
+    with_predictions,
+)
 from qbatch.simulation.compiled import jobs_and_log, state_of
 from qbatch.simulation.kernels import loop
 from qbatch.simulation.recorder import Recorder
@@ -47,7 +54,8 @@ def is_warm() -> bool:
 
 
 class LoopEngine(Engine):
-    """An engine for one workload; a compiled loop carries out its ends, its arrivals and the decisions of its policy.
+    """An engine for one workload; a compiled loop carries out its ends, its arrivals and the
+    decisions of its policy.
 
     The loop and the cluster share their arrays: views show what the loop writes.
     """
@@ -57,19 +65,33 @@ class LoopEngine(Engine):
         self._work, cluster, rows = work, self._cluster, len(work)
         asked, self._log = jobs_and_log(work, machine, _COMPILED, None)
         table = np.empty((ASKED + len(asked.asked), rows), np.int64)
-        table[SUBMITTED], table[ESTIMATED], table[STARTED], table[ASKED:] = work.submit, work.estimate, -1, asked.asked
+        table[SUBMITTED], table[ESTIMATED], table[STARTED], table[ASKED:] = (
+            work.submit,
+            work.estimate,
+            -1,
+            asked.asked,
+        )
         cluster.hold_columns(table)
-        done = ScheduleTable(table[STARTED], np.zeros(rows, np.int8), *np.full((4, rows), -1, np.int64))
+        done = ScheduleTable(
+            table[STARTED], np.zeros(rows, np.int8), *np.full((4, rows), -1, np.int64)
+        )
         state = state_of(work, machine, _COMPILED)._replace(hosts=cluster.hosts)
         self.runs.hold(self.runs.jobs, self._log, state, done, lambda *tables: _rounds(*tables, 0))
         cluster.waiting = Waiting(state.waiting)
-        batches = (np.arange(begin, min(begin + AT_ONCE, rows)) for begin in range(0, rows, AT_ONCE))
-        self._coming = (each.job for places in batches for each in arrivals_of(work, places, None, int(places[0])))
+        batches = (
+            np.arange(begin, min(begin + AT_ONCE, rows)) for begin in range(0, rows, AT_ONCE)
+        )
+        self._coming = (
+            each.job
+            for places in batches
+            for each in arrivals_of(work, places, None, int(places[0]))
+        )
         self._record = Recorder(rows)
         self._idle = 0
 
     def run(self, progress: ProgressCallback | None = None) -> Schedule:
-        """Run to the end and return the schedule; a DecisionError for an action that may not happen or a job left waiting."""
+        """Run to the end and return the schedule; a DecisionError for an action that may not happen
+        or a job left waiting."""
         runs, count = self.runs, 0
         while (now := next(runs.steps, None)) is not None:
             if runs.counts[_DECIDED] < 0:
@@ -111,9 +133,19 @@ class LoopEngine(Engine):
         cluster.waiting.show(counts[_HEAD], counts[_TAIL])
         runs.by_end = None
         view = View(
-            self._window, now, self.machine, cluster.waiting.rows, self._memory, finished, (), arrived,
-            not (finished or stopped or returned), False, returned, ended,
-        )  # fmt: skip
+            self._window,
+            now,
+            self.machine,
+            cluster.waiting.rows,
+            self._memory,
+            finished,
+            (),
+            arrived,
+            not (finished or stopped or returned),
+            False,
+            returned,
+            ended,
+        )
         decisions = self._decisions(view)
         for action in decisions:
             self._carry_out(action)
@@ -126,7 +158,9 @@ class LoopEngine(Engine):
                 self._record.break_promise(row)
             self._broken, self._late = [], []
         if not (finished or arrived):
-            is_idle = not (stopped or returned or came) and all(type(action) is WakeAt for action in decisions)
+            is_idle = not (stopped or returned or came) and all(
+                type(action) is WakeAt for action in decisions
+            )
             self._idle = self._idle + 1 if is_idle else 0
             check_idle(self.policy, self._idle, now)
 
@@ -160,7 +194,11 @@ class LoopEngine(Engine):
         written = self._record.schedule(self._work, name_of(self.policy), None, runs.intervals)
         host = runs.done.host if machine.single_host and len(machine.hosts) > 1 else None
         schedule = replace(
-            written, start=runs.done.start.copy(), kind=runs.done.kind, end=runs.done.end, host=host,
+            written,
+            start=runs.done.start.copy(),
+            kind=runs.done.kind,
+            end=runs.done.end,
+            host=host,
             queue_max=int(runs.state.counts[0]["longest"]),
-        )  # fmt: skip
+        )
         return with_predictions(schedule, self.policy, view)

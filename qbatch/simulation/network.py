@@ -1,7 +1,9 @@
-"""The closed network as a source: its N jobs come back when the I/O station is done with them, and bring new tasks.
+"""The closed network as a source: its N jobs come back when the I/O station is done with them, and
+bring new tasks.
 
-The I/O station belongs to the source (docs/spec/papers.md 5.5, rule 13): it is no host or job.  The tasks of a job
-depend on the draws of its visit and on the distributions that are active when it comes back, not on the policy.
+The I/O station belongs to the source (docs/spec/papers.md 5.5, rule 13): it is no host or job.  The
+tasks of a job depend on the draws of its visit and on the distributions that are active when it
+comes back, not on the policy.
 """
 
 from __future__ import annotations
@@ -28,10 +30,13 @@ class Distributions:
         self._is_second = [network.tasks == "normal", network.demand == "erlang"]
         self._changes = [0, 0]
         kinds = ((purposes.TASKS, network.tasks), (purposes.DEMAND, network.demand))
-        self._following = [draws.interval(which, 0) if kind == "varying" else FOREVER for which, kind in kinds]
+        self._following = [
+            draws.interval(which, 0) if kind == "varying" else FOREVER for which, kind in kinds
+        ]
 
     def at(self, now: int) -> tuple[bool, bool]:
-        """Return whether the bounded normal and the branching Erlang are active at an instant; calls are in order of time."""
+        """Return whether the bounded normal and the branching Erlang are active at an instant;
+        calls are in order of time."""
         for place, which in enumerate((purposes.TASKS, purposes.DEMAND)):
             while self._following[place] <= now:
                 self._is_second[place] = not self._is_second[place]
@@ -41,10 +46,12 @@ class Distributions:
 
 
 class NetworkSource:
-    """The jobs of a closed network.  Each visit of a job is a parent; its tasks arrive together and take one processor each.
+    """The jobs of a closed network.  Each visit of a job is a parent; its tasks arrive together and
+    take one processor each.
 
-    ``until``: no job comes back after this instant in microseconds (default: the end of the measured window).  A job's ``user``
-    is its number in the network, from 1; its tasks may run longer than their estimates (E > 0).
+    ``until``: no job comes back after this instant in microseconds (default: the end of the
+    measured window).  A job's ``user`` is its number in the network, from 1; its tasks may run
+    longer than their estimates (E > 0).
     """
 
     size = 0
@@ -63,7 +70,8 @@ class NetworkSource:
         self._parents = 0
 
     def next_instant(self) -> int | None:
-        """Return when the next job comes back; None if no job is in I/O, or the simulation is over."""
+        """Return when the next job comes back; None if no job is in I/O, or the simulation is
+        over."""
         found = self._returns[0][0] if self._returns else None
         return None if found is None or found > self._until else found
 
@@ -75,25 +83,36 @@ class NetworkSource:
         is_normal, is_erlang = self._distributions.at(at)
         found = []
         for job in sorted(back):
-            tasks = self._draws.visit(job, self._visits[job], is_normal=is_normal, is_erlang=is_erlang)
+            tasks = self._draws.visit(
+                job, self._visits[job], is_normal=is_normal, is_erlang=is_erlang
+            )
             self._left[job] = len(tasks)
             self._parents += 1
             for place, task in enumerate(tasks.tolist()):
                 row = len(self._job_of)
                 self._job_of[row] = job
                 one = Job(
-                    row=row, number=row + 1, submit=at, procs=1, estimate=task[ESTIMATE], user=job + 1, parent=self._parents,
-                    task=place, route=task[DRAW],
-                )  # fmt: skip
+                    row=row,
+                    number=row + 1,
+                    submit=at,
+                    procs=1,
+                    estimate=task[ESTIMATE],
+                    user=job + 1,
+                    parent=self._parents,
+                    task=place,
+                    route=task[DRAW],
+                )
                 found.append(Arrival(one, task[DEMAND]))
         self._made += found
         return found
 
     def ended(self, at: int, rows: Sequence[int]) -> None:
-        """Do nothing before the round: no job comes back before every task that ends at this instant has ended."""
+        """Do nothing before the round: no job comes back before every task that ends at this
+        instant has ended."""
 
     def after_round(self, done: Round) -> None:
-        """Move the jobs with no task left to the I/O station, in order of their numbers; a refused task counts as ended."""
+        """Move the jobs with no task left to the I/O station, in order of their numbers; a refused
+        task counts as ended."""
         refused = (action.row for action in done.actions if isinstance(action, Reject))
         over = set()
         for row in (*done.finished, *(row for row, _ in done.refused), *refused):

@@ -1,4 +1,5 @@
-"""From a log to a workload: which rows run, on how many processors, with which estimates and run times.
+"""From a log to a workload: which rows run, on how many processors, with which estimates and run
+times.
 
 The rules are those of docs/design.md, "The meaning of one instant".
 """
@@ -34,11 +35,12 @@ _BIGGEST = (1 << 62) // MICROSECONDS // 1024
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a log becomes a workload.  Times in seconds of the log's own clock, or ISO texts.
 
-    ``estimates``: a model of ``qbatch.workloads.estimates``, as written.  ``kill``: a job that reaches its estimate ends
-    there; else its estimate is lifted to its run time.  ``since``, ``before``: half-open span of submission.  ``first``: at most
-    this many jobs.
-    ``warmup``: seconds after the first submission in which jobs run but are not counted; ``counted_from``: jobs submitted
-    before this instant run but are not counted.  ``load``: divides the gaps between arrivals.
+    ``estimates``: a model of ``qbatch.workloads.estimates``, as written.  ``kill``: a job that
+    reaches its estimate ends there; else its estimate is lifted to its run time.  ``since``,
+    ``before``: half-open span of submission.  ``first``: at most this many jobs. ``warmup``:
+    seconds after the first submission in which jobs run but are not counted; ``counted_from``: jobs
+    submitted before this instant run but are not counted.  ``load``: divides the gaps between
+    arrivals.
     """
 
     estimates: str = "log"
@@ -52,10 +54,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     load: float = 1.0
 
 
-def prepare(log: Log, machine: Machine, options: Options | None = None, deadlines: Int64Array | None = None) -> Workload:
+def prepare(
+    log: Log, machine: Machine, options: Options | None = None, deadlines: Int64Array | None = None
+) -> Workload:
     """Return the jobs of a log that can run on a machine, in order of sequence.
 
-    ``deadlines``: by row of the log, in microseconds of its clock, -1 for none; they move with the submissions (``load``).
+    ``deadlines``: by row of the log, in microseconds of its clock, -1 for none; they move with the
+    submissions (``load``).
 
     Raises:
         InputError: no job can run, or a number is too large.
@@ -77,7 +82,10 @@ def prepare(log: Log, machine: Machine, options: Options | None = None, deadline
     rows = np.flatnonzero(keep)[: options.first]
     if not len(rows):
         why = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in skipped.items())
-        raise InputError(f"{log.name}: no job in it can run ({why or 'none was submitted in the span asked for'})")
+        raise InputError(
+            f"{log.name}: no job in it can run "
+            f"({why or 'none was submitted in the span asked for'})"
+        )
     submit = _microseconds(submit_s[rows], log.name, "submit")
     counted = submit >= submit[0] + round(options.warmup * MICROSECONDS)
     if options.counted_from is not None:
@@ -86,19 +94,30 @@ def prepare(log: Log, machine: Machine, options: Options | None = None, deadline
     deadline = np.broadcast_to(np.int64(-1), len(rows))
     if deadlines is not None:
         deadline = np.where(deadlines[rows] >= 0, deadlines[rows] + submit - submitted, -1)
-    # Arrivals that fall on one instant, to the microsecond and after scaling, are ordered by job number.
+    # Arrivals that fall on one instant, to the microsecond and after scaling, are ordered by job
+    # number.
     order = np.lexsort((log["job"][rows], submit))
     if np.any(order[1:] < order[:-1]):
-        rows, submit, counted, deadline = rows[order], submit[order], counted[order], deadline[order]
+        rows, submit, counted, deadline = (
+            rows[order],
+            submit[order],
+            counted[order],
+            deadline[order],
+        )
     run = _microseconds(run_s[rows], log.name, "run")
     requested = np.asarray(log["time_requested"])[rows]
-    estimate = np.where(requested > 0, _microseconds(np.maximum(requested, 0), log.name, "requested time"), run)
+    estimate = np.where(
+        requested > 0, _microseconds(np.maximum(requested, 0), log.name, "requested time"), run
+    )
     estimate = read_estimates(options.estimates).of(estimate, run, options.seed)
     # If jobs ran one after another, would they end after the last instant that can be counted?
-    last = float(submit.max()) + float(np.maximum(np.maximum(estimate, run), MICROSECONDS).sum(dtype=np.float64))
+    last = float(submit.max()) + float(
+        np.maximum(np.maximum(estimate, run), MICROSECONDS).sum(dtype=np.float64)
+    )
     if last > _HORIZON:
         raise InputError(
-            f"{log.name}: its submissions and estimates add up to {last / MICROSECONDS:.3g} s, more than the "
+            f"{log.name}: its submissions and estimates add up to {last / MICROSECONDS:.3g} s, "
+            "more than the "
             f"{_HORIZON / MICROSECONDS:.3g} s that can be counted; use --first, or a smaller f:N"
         )
     effective = np.minimum(run, estimate) if options.kill else run
@@ -112,7 +131,9 @@ def prepare(log: Log, machine: Machine, options: Options | None = None, deadline
         estimate=estimate,
         run=effective,
         logged_run=run,
-        memory=_memory(log, rows, procs) if machine.counts_memory else np.broadcast_to(np.int64(0), len(rows)),
+        memory=_memory(log, rows, procs)
+        if machine.counts_memory
+        else np.broadcast_to(np.int64(0), len(rows)),
         used_memory=_used_memory(log, rows),
         user=_column(log, "user", rows),
         group=_column(log, "group", rows),
@@ -131,8 +152,8 @@ def prepare(log: Log, machine: Machine, options: Options | None = None, deadline
 def run_times(log: Log) -> NDArray[Any]:
     """Return the run times in seconds, negative if there is none.
 
-    For a job that ran or waited when the log was written it is the requested time, as in a forecast of the daemon.  Its run
-    time so far is less than its whole run time.
+    For a job that ran or waited when the log was written it is the requested time, as in a forecast
+    of the daemon.  Its run time so far is less than its whole run time.
     """
     run = np.asarray(log["run"])
     unfinished = unfinished_of(log)
@@ -142,19 +163,23 @@ def run_times(log: Log) -> NDArray[Any]:
 
 
 def choose_procs(log: Log, procs: int | None) -> int:
-    """Return the processors of the machine of a log: those given, else the header's MaxProcs, else MaxNodes.
+    """Return the processors of the machine of a log: those given, else the header's MaxProcs, else
+    MaxNodes.
 
     Raises:
         InputError: if the header has neither.
     """
     found = procs if procs is not None else machine_procs(log.header)
     if found is None:
-        raise InputError(f"{log.name}: its header has neither MaxProcs nor MaxNodes; say how many with --procs N")
+        raise InputError(
+            f"{log.name}: its header has neither MaxProcs nor MaxNodes; say how many with --procs N"
+        )
     return found
 
 
 def reasons_to_skip(log: Log, machine: Machine) -> dict[str, Int64Array]:
-    """Return the rows of a log that cannot run on a machine, by reason; a row is under the first reason that applies."""
+    """Return the rows of a log that cannot run on a machine, by reason; a row is under the first
+    reason that applies."""
     submit, run, procs = np.asarray(log["submit"]), run_times(log), np.asarray(log.procs)
     number = np.asarray(log["job"])
     keep = np.ones(len(log), np.bool_)
@@ -180,7 +205,8 @@ def reasons_to_skip(log: Log, machine: Machine) -> dict[str, Int64Array]:
 
 
 def _log_second(text: str, clock: LogClock, name: str, option: str) -> float:
-    """Return the log second of a number or an ISO time (read in the log's zone if it names none)."""
+    """Return the log second of a number or an ISO time (read in the log's zone if it names
+    none)."""
     try:
         second = float(text)
         if math.isfinite(second):
@@ -190,22 +216,31 @@ def _log_second(text: str, clock: LogClock, name: str, option: str) -> float:
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{option} {text!r}: neither seconds of the log nor an ISO time such as 1996-11-01T08:00") from None
+        raise UsageError(
+            f"{option} {text!r}: neither seconds of the log nor an ISO time such as "
+            "1996-11-01T08:00"
+        ) from None
     if clock.unix_start is None:
-        raise UsageError(f"{option} {text!r}: {name} has no UnixStartTime in its header; give seconds of the log")
+        raise UsageError(
+            f"{option} {text!r}: {name} has no UnixStartTime in its header; give seconds of the log"
+        )
     if when.tzinfo is None:
         try:
             when = when.replace(tzinfo=ZoneInfo(clock.zone) if clock.zone else UTC)
         except (OSError, ValueError, KeyError):
             raise UsageError(
-                f"{option} {text!r}: the log's time zone {clock.zone!r} is not known; write an offset, such as +01:00"
+                f"{option} {text!r}: the log's time zone {clock.zone!r} is not known; write an "
+                "offset, such as +01:00"
             ) from None
     return when.timestamp() - clock.unix_start
 
 
 def _microseconds(seconds: NDArray[Any], name: str, field: str) -> Int64Array:
     if len(seconds) and float(seconds.max()) > _BIGGEST:
-        raise InputError(f"{name}: {field} of {seconds.max():g} s is too large; times up to {_BIGGEST} s can be replayed")
+        raise InputError(
+            f"{name}: {field} of {seconds.max():g} s is too large; times up to {_BIGGEST} s can be "
+            "replayed"
+        )
     if seconds.dtype.kind == "i":
         return np.asarray(seconds.astype(np.int64) * MICROSECONDS)
     return np.asarray(np.rint(seconds * MICROSECONDS).astype(np.int64))
@@ -237,7 +272,8 @@ def _memory(log: Log, rows: Int64Array | slice, procs: NDArray[Any]) -> Int64Arr
 
 
 def _used_memory(log: Log, rows: Int64Array) -> NDArray[Any]:
-    """Return bytes for the whole job, -1 for unknown: SWF counts KB per processor, over those that the job had."""
+    """Return bytes for the whole job, -1 for unknown: SWF counts KB per processor, over those that
+    the job had."""
     used = log["memory_used"]
     if used.strides == (0,):
         return np.broadcast_to(np.int64(-1), len(rows))

@@ -12,25 +12,39 @@ from qbatch.model.reasons import Reason
 from qbatch.model.record import KINDS, NO_PROMISE, Rejection, Schedule, Workload
 from qbatch.planning.kernels.types import Int64Array
 
-_BACKFILLED, _IMMEDIATE, _IN_ORDER = (KINDS.index(kind) for kind in ("backfilled", "immediate", "in_order"))
+_BACKFILLED, _IMMEDIATE, _IN_ORDER = (
+    KINDS.index(kind) for kind in ("backfilled", "immediate", "in_order")
+)
 
 
 class Recorder:
-    """Makes a schedule, fact by fact; ``size``: the number of jobs, as far as it is known (columns grow by doubling)."""
+    """Makes a schedule, fact by fact; ``size``: the number of jobs, as far as it is known (columns
+    grow by doubling)."""
 
     def __init__(self, size: int) -> None:
         self.queue_max = 0
         self._space = max(size, 64)
         fresh = array("q", [-1]) * self._space
-        self._submit, self._start, self._end, self._promise, self._first_promise = (fresh[:] for _ in range(5))
+        self._submit, self._start, self._end, self._promise, self._first_promise = (
+            fresh[:] for _ in range(5)
+        )
         self._kind = array("b", [0]) * self._space
         self._rejected: list[Rejection] = []
         self._broken: dict[int, int] = {}
 
     def add(self, row: int, submit: int) -> None:
         if row >= self._space:
-            for column in (self._submit, self._start, self._end, self._promise, self._first_promise, self._kind):
-                column.extend(array(column.typecode, [0 if column is self._kind else -1]) * self._space)
+            for column in (
+                self._submit,
+                self._start,
+                self._end,
+                self._promise,
+                self._first_promise,
+                self._kind,
+            ):
+                column.extend(
+                    array(column.typecode, [0 if column is self._kind else -1]) * self._space
+                )
             self._space *= 2
         self._submit[row] = submit
 
@@ -70,15 +84,28 @@ class Recorder:
         if length > self.queue_max:
             self.queue_max = length
 
-    def schedule(self, workload: Workload, policy: str, host: Int64Array | None, intervals: Int64Array | None) -> Schedule:
+    def schedule(
+        self, workload: Workload, policy: str, host: Int64Array | None, intervals: Int64Array | None
+    ) -> Schedule:
         """Return the record of the jobs of a workload, with their hosts and execution intervals."""
         rows = len(workload)
         columns = (self._start, self._promise, self._first_promise, self._end)
-        start, promise, first_promise, end = (np.array(column[:rows], np.int64) for column in columns)
+        start, promise, first_promise, end = (
+            np.array(column[:rows], np.int64) for column in columns
+        )
         broken = np.zeros(rows, np.int64)
         broken[list(self._broken)] = list(self._broken.values())
         return Schedule(
-            workload, policy, start, np.array(self._kind[:rows], np.int8), promise, first_promise, end, self.queue_max, intervals,
-            None if host is None else np.where(start < 0, -1, host), tuple(sorted(self._rejected)),
+            workload,
+            policy,
+            start,
+            np.array(self._kind[:rows], np.int8),
+            promise,
+            first_promise,
+            end,
+            self.queue_max,
+            intervals,
+            None if host is None else np.where(start < 0, -1, host),
+            tuple(sorted(self._rejected)),
             broken if self._broken else None,
-        )  # fmt: skip
+        )

@@ -1,8 +1,8 @@
 """The sources of the jobs of a replay.
 
-The driver asks a source for its next instant and for the jobs that are due then, and passes it every round, so that
-arrivals may depend on what has happened.  The usual source is a workload log; the daemon's trace source reads the same
-log.
+The driver asks a source for its next instant and for the jobs that are due then, and passes it
+every round, so that arrivals may depend on what has happened.  The usual source is a workload log;
+the daemon's trace source reads the same log.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ AT_ONCE = 1024
 
 
 class Arrival(NamedTuple):
-    """A job with what only the executor may know: its run time in microseconds on the requested processors, and the
-    bytes of memory that it uses (-1: unknown, as many as it asks for)."""
+    """A job with what only the executor may know: its run time in microseconds on the requested
+    processors, and the bytes of memory that it uses (-1: unknown, as many as it asks for)."""
 
     job: Job
     run: int
@@ -38,18 +38,20 @@ class Source(Protocol):
         ...
 
     def next_instant(self) -> int | None:
-        """Return the instant of the next arrival in microseconds, None if none comes before another event."""
+        """Return the instant of the next arrival in microseconds, None if none comes before another
+        event."""
         ...
 
     def ended(self, at: int, rows: Sequence[int]) -> None:
-        """Receive the jobs that end at an instant, before the arrivals of that instant are taken."""
+        """Receive the jobs that end at an instant, before the arrivals of that instant are
+        taken."""
         ...
 
     def take(self, at: int) -> Sequence[Arrival]:
         """Return the jobs that arrive by ``at``, in order of (submit, number).
 
-        Each has its row: the number of jobs taken before it.  Its ``submit`` is the instant of its arrival.  Its run time
-        may be longer than its estimate.
+        Each has its row: the number of jobs taken before it.  Its ``submit`` is the instant of its
+        arrival.  Its run time may be longer than its estimate.
         """
         ...
 
@@ -63,7 +65,8 @@ class Source(Protocol):
 
 
 class LogSource:
-    """The jobs of a workload, at their instants, whatever happens; ``offset``: microseconds to add to the log's clock."""
+    """The jobs of a workload, at their instants, whatever happens; ``offset``: microseconds to add
+    to the log's clock."""
 
     def __init__(self, workload: Workload, offset: int = 0) -> None:
         self.offset = offset
@@ -114,21 +117,52 @@ class LogSource:
 
 
 def arrivals_of(
-    work: Workload, places: np.ndarray[tuple[int], np.dtype[np.int64]], at: int | None, row: int, offset: int = 0
+    work: Workload,
+    places: np.ndarray[tuple[int], np.dtype[np.int64]],
+    at: int | None,
+    row: int,
+    offset: int = 0,
 ) -> Iterator[Arrival]:
-    """Return the jobs of a workload at these indices as they arrive: at an instant, or each at its own if that is None.
+    """Return the jobs of a workload at these indices as they arrive: at an instant, or each at its
+    own if that is None.
 
-    ``row``: the engine's row of the first of them.  ``offset``: microseconds to add to the workload's clock.
+    ``row``: the engine's row of the first of them.  ``offset``: microseconds to add to the
+    workload's clock.
     """
-    columns = (work.number, work.submit, work.procs, work.estimate, work.memory, work.user, work.group, work.queue,
-               work.run, work.used_memory, work.deadline, work.parent)  # fmt: skip
+    columns = (
+        work.number,
+        work.submit,
+        work.procs,
+        work.estimate,
+        work.memory,
+        work.user,
+        work.group,
+        work.queue,
+        work.run,
+        work.used_memory,
+        work.deadline,
+        work.parent,
+    )
     rows = zip(*(column[places].tolist() for column in columns), strict=True)
     for place, each in enumerate(rows, row):
-        number, submit, procs, estimate, memory, user, group, queue, run, used, deadline, parent = each
+        number, submit, procs, estimate, memory, user, group, queue, run, used, deadline, parent = (
+            each
+        )
         due = submit + offset if at is None else at
-        job = Job(row=place, number=number, submit=due, procs=procs, estimate=estimate, memory=memory, user=user, group=group,
-                  queue=queue, deadline=deadline + due - submit if deadline >= 0 else None, parent=parent,
-                  resources=work.resources_of(int(places[place - row])) if work.resources else ())  # fmt: skip
+        job = Job(
+            row=place,
+            number=number,
+            submit=due,
+            procs=procs,
+            estimate=estimate,
+            memory=memory,
+            user=user,
+            group=group,
+            queue=queue,
+            deadline=deadline + due - submit if deadline >= 0 else None,
+            parent=parent,
+            resources=work.resources_of(int(places[place - row])) if work.resources else (),
+        )
         yield Arrival(job, run, used)
 
 
@@ -140,7 +174,9 @@ def workload_of(name: str, procs_total: int, arrivals: Sequence[Arrival]) -> Wor
 
     jobs = [arrival.job for arrival in arrivals]
     asked = ("number", "submit", "procs", "estimate", "memory", "user", "group", "queue", "parent")
-    columns: dict[str, Any] = {field: column(getattr(job, field) for job in jobs) for field in asked}
+    columns: dict[str, Any] = {
+        field: column(getattr(job, field) for job in jobs) for field in asked
+    }
     resources = dict.fromkeys(resource for job in jobs for resource, _ in job.resources)
     run = column(arrival.run for arrival in arrivals)
     return Workload(
@@ -153,5 +189,7 @@ def workload_of(name: str, procs_total: int, arrivals: Sequence[Arrival]) -> Wor
         log_row=np.arange(len(jobs)),
         used_memory=column(arrival.used_memory for arrival in arrivals),
         deadline=column(-1 if job.deadline is None else job.deadline for job in jobs),
-        resources={each: column(dict(job.resources).get(each, 0) for job in jobs) for each in resources},
+        resources={
+            each: column(dict(job.resources).get(each, 0) for job in jobs) for each in resources
+        },
     )

@@ -22,7 +22,8 @@ _SYMBOLS = "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0"
 
 
 class DrawnSteps(NamedTuple):
-    """A schedule pass by pass: the heading with the meaning of the signs, and the lines of each pass."""
+    """A schedule pass by pass: the heading with the meaning of the signs, and the lines of each
+    pass."""
 
     heading: list[str]
     passes: list[list[str]]
@@ -31,21 +32,27 @@ class DrawnSteps(NamedTuple):
 def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> DrawnSteps:
     """Return what happened at each pass and the chart after it.
 
-    A job is drawn by the symbol of its number, and the rest of its estimate as dots.  A reservation of a waiting job is
-    its symbol and slashes, for as long as its estimate.
+    A job is drawn by the symbol of its number, and the rest of its estimate as dots.  A reservation
+    of a waiting job is its symbol and slashes, for as long as its estimate.
 
     Raises:
         UsageError: the log or the machine is too large to draw.
     """
     if len(workload) > MOST_JOBS or machine.procs > MOST_PROCS:
         raise UsageError(
-            f"--step draws up to {MOST_JOBS} jobs on {MOST_PROCS} processors; this is {len(workload)} jobs on "
-            f"{machine.procs}: use --first N for fewer jobs, --procs N or another log for fewer processors"
+            f"--step draws up to {MOST_JOBS} jobs on {MOST_PROCS} processors; this is "
+            f"{len(workload)} jobs on "
+            f"{machine.procs}: use --first N for fewer jobs, --procs N or another log for fewer "
+            "processors"
         )
     board = _Board(workload, machine)
     Calendar(workload, machine, policy).run(board)
     heading = [
-        f"{name_of(policy)}: {len(workload)} jobs on {machine.procs} processors; 12(C) is job 12, drawn as C",
+        (
+            f"{name_of(policy)}: {len(workload)} jobs on {machine.procs} processors; 12(C) is job "
+            "12, "
+            "drawn as C"
+        ),
         "CCC has run   ... may still run, by its estimate   C// reserved   ^ now",
         "waiting: 12(C) 8x40 by 90   asks for 8 processors for 40 s; promised by 90 s",
     ]
@@ -53,8 +60,8 @@ def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> DrawnSte
 
 
 class _DrawnPass(NamedTuple):
-    """A round and the state after it: the expected ends of running rows, the waiting rows with their promised starts, and the
-    begins of the reservations of waiting rows."""
+    """A round and the state after it: the expected ends of running rows, the waiting rows with
+    their promised starts, and the begins of the reservations of waiting rows."""
 
     done: Round
     running: dict[int, int]
@@ -79,7 +86,9 @@ class _Board:
         for row in (*done.finished, *done.stopped, *done.requeued):
             self._stop(row, done.at)
         for action in done.actions:
-            if isinstance(action, Suspend) or (isinstance(action, Resize) and action.row in view.running):
+            if isinstance(action, Suspend) or (
+                isinstance(action, Resize) and action.row in view.running
+            ):
                 self._stop(action.row, done.at)
             if isinstance(action, Start):
                 self._go(action.row, procs_of(action.allocation), done.at)
@@ -93,7 +102,10 @@ class _Board:
         if isinstance(engine.policy, Reserving):
             plan = {row: begin for row, _, begin in engine.policy.reserved_after(view) if begin}
         else:  # the planned or promised starts
-            begins = {row: engine.explain(row).numbers.get("planned", engine.promise_to(row)) for row in queue}
+            begins = {
+                row: engine.explain(row).numbers.get("planned", engine.promise_to(row))
+                for row in queue
+            }
             plan = {row: begin for row, begin in begins.items() if begin is not None}
         self.rounds.append(_DrawnPass(done, running, waiting, plan))
         ends = (begin + int(self.workload.estimate[row]) for row, begin in plan.items())
@@ -111,13 +123,17 @@ class _Board:
 
     def passes(self) -> Iterator[list[str]]:
         """Return the lines of each pass; the last one is the last pass with an event."""
-        while not any(self._happened(self.rounds[-1].done)):  # in the first round at least one job arrived
+        # In the first round at least one job arrived.
+        while not any(self._happened(self.rounds[-1].done)):
             self.rounds.pop()  # a timer of a policy that had nothing left to decide
         self.edge = max(self.edge, self.rounds[-1].done.at)
         for each in self.rounds:
             waiting = ", ".join(self._waits(row, promise) for row, promise in each.waiting)
             yield [
-                f"t = {each.done.at / 1e6:.15g} s: {'; '.join(self._happened(each.done)) or 'nothing started'}",
+                (
+                    f"t = {each.done.at / 1e6:.15g} s: "
+                    f"{'; '.join(self._happened(each.done)) or 'nothing started'}"
+                ),
                 *([f"  waiting: {waiting}"] if waiting else []),
                 *self._chart(each),
             ]
@@ -160,7 +176,8 @@ class _Board:
         return f"{self._name(row)} {self.workload.procs[row]}x{self.workload.estimate[row] / 1e6:g}{by}"
 
     def _intervals(self, now: int) -> Iterator[tuple[int, int, int | None, list[int]]]:
-        """Return row, begin, end (None: after now) and lanes of the execution intervals that began by now.
+        """Return row, begin, end (None: after now) and lanes of the execution intervals that began
+        by now.
 
         An interval without length is drawn only if it is the job's last.
         """
@@ -173,8 +190,8 @@ class _Board:
     def _reserved(self, drawn: _DrawnPass) -> Iterator[tuple[int, int, int, list[int]]]:
         """Return row, begin, end and lanes of the reservations.
 
-        In order of begin each takes lanes that are free by then, by the estimates of the running jobs; they suffice for jobs
-        that fit the machine.
+        In order of begin each takes lanes that are free by then, by the estimates of the running
+        jobs; they suffice for jobs that fit the machine.
         """
         now = drawn.done.at
         free_from = [now] * self.procs
@@ -184,7 +201,9 @@ class _Board:
                     free_from[lane] = max(drawn.running[row], now)
         for begin, row in sorted((max(begin, now), row) for row, begin in drawn.plan.items()):
             end = begin + int(self.workload.estimate[row])
-            lanes = [lane for lane in range(self.procs) if free_from[lane] <= begin][: int(self.workload.procs[row])]
+            lanes = [lane for lane in range(self.procs) if free_from[lane] <= begin][
+                : int(self.workload.procs[row])
+            ]
             for lane in lanes:
                 free_from[lane] = end
             yield row, begin, end, lanes

@@ -1,4 +1,5 @@
-"""The story of one job: the jobs ahead of it, its waits at each pass, its promises, what made it start, and what followed."""
+"""The story of one job: the jobs ahead of it, its waits at each pass, its promises, what made it
+start, and what followed."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ def row_of(workload: Workload, job: str) -> int:
     rows = np.flatnonzero(workload.number == int(job)) if is_number else np.empty(0, np.int64)
     if not len(rows):
         low, high = int(workload.number.min()), int(workload.number.max())
-        raise UsageError(f"--explain {job!r}: no job of this number runs in {workload.name} (numbers {low} to {high})")
+        raise UsageError(
+            f"--explain {job!r}: no job of this number runs in {workload.name} (numbers {low} to "
+            f"{high})"
+        )
     return int(rows[0])
 
 
@@ -46,14 +50,22 @@ class _Listener:
 
     def __call__(self, engine: Engine, done: Round) -> None:
         if self.row in done.arrived:
-            ahead = [str(self.workload.number[row]) for row in engine.view().queue.tolist() if row < self.row]
+            ahead = [
+                str(self.workload.number[row])
+                for row in engine.view().queue.tolist()
+                if row < self.row
+            ]
             more = f" and {len(ahead) - _AHEAD} more" if len(ahead) > _AHEAD else ""
             shown = f": {', '.join(ahead[:_AHEAD])}{more}" if ahead else ""
             self._add(done, f"arrived; {len(ahead)} ahead in the queue{shown}")
             self.last = ("", (), None)
         elif self.row in done.requeued:
             is_too_big = done.at == self.since
-            why = "it uses more memory than its trial run has" if is_too_big else "its trial run is over before its end"
+            why = (
+                "it uses more memory than its trial run has"
+                if is_too_big
+                else "its trial run is over before its end"
+            )
             self._add(done, f"{why}; it waits again, from the beginning")
             self.last = ("", (), None)
         if self.row in done.stopped:
@@ -62,7 +74,11 @@ class _Listener:
             if isinstance(each, Break) and each.row == self.row:
                 self._flush()
                 self._add(done, f"its promise is broken [{each.reason.code}] {each.reason.text}")
-        started = [action for action in done.actions if isinstance(action, Start) and action.row == self.row]
+        started = [
+            action
+            for action in done.actions
+            if isinstance(action, Start) and action.row == self.row
+        ]
         if started:
             self._start(done, started[0])
         elif self.last is None:
@@ -71,7 +87,11 @@ class _Listener:
             self._wait(engine, done)
         else:
             self._flush()
-            reasons = [each.reason for each in done.actions if isinstance(each, Reject) and each.row == self.row]
+            reasons = [
+                each.reason
+                for each in done.actions
+                if isinstance(each, Reject) and each.row == self.row
+            ]
             why = "".join(f" [{reason.code}] {reason.text}" for reason in reasons)
             self._add(done, f"{engine.state_of(self.row).value}{why}")
             self.last = None
@@ -102,23 +122,48 @@ class _Listener:
             match action:
                 case Suspend(row=self.row):
                     # The start of a trial run follows the suspensions for it.
-                    following = next((each for each in done.actions[place:] if not isinstance(each, Suspend)), None)
-                    self.trial = following.row if isinstance(following, Start) and following.is_trial else -1
+                    following = next(
+                        (each for each in done.actions[place:] if not isinstance(each, Suspend)),
+                        None,
+                    )
+                    self.trial = (
+                        following.row if isinstance(following, Start) and following.is_trial else -1
+                    )
                     trial = f" for job {self.workload.number[self.trial]}, which gets a trial run"
                     self._suspended(done, trial if self.trial >= 0 else "")
                 case Resume(row=self.row):
                     is_over = self.trial >= 0 and self.trial in (*done.finished, *done.requeued)
-                    why = f": the trial run of job {self.workload.number[self.trial]} is over" if is_over else ""
+                    why = (
+                        f": the trial run of job {self.workload.number[self.trial]} is over"
+                        if is_over
+                        else ""
+                    )
                     waited = (done.at - self.since) / 1e6
-                    self._add(done, f"resumed on {_processors(self.procs)} after {waited:.15g} s{why}")
-                    self.since, self.is_stopped, self.trial, self.has_resumed = done.at, False, -1, True
+                    self._add(
+                        done, f"resumed on {_processors(self.procs)} after {waited:.15g} s{why}"
+                    )
+                    self.since, self.is_stopped, self.trial, self.has_resumed = (
+                        done.at,
+                        False,
+                        -1,
+                        True,
+                    )
                 case Resize(row=self.row, procs=procs):
                     if not self.is_stopped:
-                        self._add(done, f"has {_processors(procs)} from now on, {_processors(self.procs)} before")
+                        self._add(
+                            done,
+                            (
+                                f"has {_processors(procs)} from now on, {_processors(self.procs)} "
+                                "before"
+                            ),
+                        )
                     self.procs = procs
 
     def _suspended(self, done: Round, why: str) -> None:
-        ran = f"{(done.at - self.since) / 1e6:.15g} s{' since it resumed' if self.has_resumed else ''}"
+        ran = (
+            f"{(done.at - self.since) / 1e6:.15g} "
+            f"s{' since it resumed' if self.has_resumed else ''}"
+        )
         self._add(done, f"suspended{why}; it had run for {ran}")
         self.since, self.is_stopped = done.at, True
 
@@ -127,7 +172,11 @@ class _Listener:
         self.last, self.since, self.is_stopped, self.has_resumed = None, done.at, False, False
         self.procs, asked = procs_of(action.allocation), int(self.workload.procs[self.row])
         numbers = [str(self.workload.number[row]) for row in done.finished]
-        freed = f"after the end of job {', '.join(numbers)}" if numbers else "when no job had just ended"
+        freed = (
+            f"after the end of job {', '.join(numbers)}"
+            if numbers
+            else "when no job had just ended"
+        )
         waited = (done.at - int(self.workload.submit[self.row])) / 1e6
         how = f" on {self.procs} of {asked} processors" if self.procs < asked else ""
         if action.until is not None:
@@ -162,7 +211,9 @@ def tell_story(workload: Workload, machine: Machine, policy: Policy, job: str) -
     run, whole = int(workload.run[row]), int(schedule.end[row]) - int(schedule.start[row])
     ended = f"ended after {run / 1e6:.15g} s"
     if whole != run:
-        ended = f"ended {whole / 1e6:.15g} s after its first start, its run time is {run / 1e6:.15g} s"
+        ended = (
+            f"ended {whole / 1e6:.15g} s after its first start, its run time is {run / 1e6:.15g} s"
+        )
     yield f"{_time(int(schedule.end[row]))}  {ended}; it was started {kind}"
     first = int(schedule.first_promise[row])
     if first >= 0:

@@ -1,8 +1,8 @@
 """Hashes of the source files on which a run depends.
 
-A study of a paper names the modules that take part in a run, and repeats it only if one of them has changed, apart from
-comments (:func:`hash_of`).  A sweep takes every file of the packages that decide, replay and measure
-(:func:`program_digest`), which is very fast.
+A study of a paper names the modules that take part in a run, and repeats it only if one of them has
+changed, apart from comments (:func:`hash_of`).  A sweep takes every file of the packages that
+decide, replay and measure (:func:`program_digest`), which is very fast.
 """
 
 from __future__ import annotations
@@ -40,16 +40,22 @@ def program_digest() -> str:
 
 
 def digest_of_policy(policy: Any) -> str:
-    """Return a hash of the source of a user's own modules that define a policy; an empty text for a built-in policy.
+    """Return a hash of the source of a user's own modules that define a policy; an empty text for a
+    built-in policy.
 
-    They are the modules of its class, its bases and its parts, and what these import in turn, without installed packages.  A
-    class without a file, such as one defined in a notebook, counts as another policy in every process.
+    They are the modules of its class, its bases and its parts, and what these import in turn,
+    without installed packages.  A class without a file, such as one defined in a notebook, counts
+    as another policy in every process.
     """
     found = hashlib.sha256()
     names = own_modules(policy)
     for name in names:
         source = getattr(sys.modules.get(name), "__file__", None)
-        found.update(f"{os.getpid()} {time.time_ns()}".encode() if source is None else Path(source).read_bytes())
+        found.update(
+            f"{os.getpid()} {time.time_ns()}".encode()
+            if source is None
+            else Path(source).read_bytes()
+        )
     return found.hexdigest() if names else ""
 
 
@@ -58,7 +64,8 @@ _READ: dict[str, str] = {}
 
 
 def policy_by_digest(text: str, digest: str) -> Policy:
-    """Return a policy; a user's own, which has a digest, from its current files, even if this process has read older ones."""
+    """Return a policy; a user's own, which has a digest, from its current files, even if this
+    process has read older ones."""
     policy = load_policy(text)
     if digest and _READ.get(text) != digest:
         for name in (each for each in own_modules(policy) if each != "__main__"):
@@ -83,13 +90,21 @@ def own_modules(policy: Any) -> list[str]:
         if name != "__main__":
             values = list(vars(module).values())
             waiting |= {each.__name__ for each in values if isinstance(each, ModuleType)}
-            waiting |= {each for each in (getattr(value, "__module__", None) for value in values) if isinstance(each, str)}
+            waiting |= {
+                each
+                for each in (getattr(value, "__module__", None) for value in values)
+                if isinstance(each, str)
+            }
     return sorted(found)
 
 
 def _is_own(module: ModuleType) -> bool:
-    """Whether a module is a user's own: not part of qbatch, of Python or of an installed package."""
-    if module.__name__.partition(".")[0] in ("qbatch", *sys.stdlib_module_names) and module.__name__ != "__main__":
+    """Whether a module is a user's own: not part of qbatch, of Python or of an installed
+    package."""
+    if (
+        module.__name__.partition(".")[0] in ("qbatch", *sys.stdlib_module_names)
+        and module.__name__ != "__main__"
+    ):
         return False
     source = getattr(module, "__file__", None)
     return (source is None and module.__name__ == "__main__") or (
@@ -117,7 +132,11 @@ def _code(name: str) -> str:
     tree = ast.parse(_file(name).read_bytes())
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            node.body = [one for one in node.body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+            node.body = [
+                one
+                for one in node.body
+                if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+            ]
     return ast.dump(tree)
 
 

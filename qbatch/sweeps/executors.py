@@ -1,8 +1,10 @@
-"""Executors of runs: this process, processes of this machine, or the workers of a Dask cluster; all by one protocol.
+"""Executors of runs: this process, processes of this machine, or the workers of a Dask cluster; all
+by one protocol.
 
-Cases are sent in chunks of about a quarter of a second, so that thousands of short runs cost little, and come back as
-outcomes in any order.  The *context* of a run (logs, machines) reaches each worker once.  The cases of a lost worker are run
-again, one at a time; a case that loses its worker again and again is given up, with that as its error.
+Cases are sent in chunks of about a quarter of a second, so that thousands of short runs cost
+little, and come back as outcomes in any order.  The *context* of a run (logs, machines) reaches
+each worker once.  The cases of a lost worker are run again, one at a time; a case that loses its
+worker again and again is given up, with that as its error.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ _ALONE_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of runs: processes of this machine (1: this process), or the Dask cluster of an address."""
+    """The place of runs: processes of this machine (1: this process), or the Dask cluster of an
+    address."""
 
     processes: int = WORKERS
     address: str | None = None
@@ -68,7 +71,8 @@ class Place:
 
 
 class CaseOutcome(NamedTuple):
-    """The outcome of a case: its value, or an error; its duration in seconds; whether its workers were lost."""
+    """The outcome of a case: its value, or an error; its duration in seconds; whether its workers
+    were lost."""
 
     case: Any
     value: Any
@@ -78,7 +82,8 @@ class CaseOutcome(NamedTuple):
 
 
 Make = Callable[[Any, Any], Any]
-"""A function that makes a run of the context and a case; a function of a module, so that workers can import it."""
+"""A function that makes a run of the context and a case; a function of a module, so that workers
+can import it."""
 
 
 def place_of(text: str) -> Place:
@@ -91,13 +96,21 @@ def place_of(text: str) -> Place:
     if kind == "dask" and rest:
         return Place(address=rest)
     name, _, count = text.partition(":")
-    if name == "local" and (not count or (count.isdecimal() and count.isascii() and 0 < int(count) <= 1024)):
+    if name == "local" and (
+        not count or (count.isdecimal() and count.isascii() and 0 < int(count) <= 1024)
+    ):
         return Place(int(count) if count else WORKERS)
-    raise UsageError(f"--on {text!r}: use local, local:N with N processes, or dask=ADDRESS such as dask=tcp://127.0.0.1:8786")
+    raise UsageError(
+        f"--on {text!r}: use local, local:N with N processes, or dask=ADDRESS such as "
+        "dask=tcp://127.0.0.1:8786"
+    )
 
 
-def each_outcome(make: Make, cases: Iterable[Any], place: Place, context: Any = None) -> Iterator[CaseOutcome]:
-    """Yield the outcome of each case when it is ready; ``cases`` are taken from their iterator only as workers become free.
+def each_outcome(
+    make: Make, cases: Iterable[Any], place: Place, context: Any = None
+) -> Iterator[CaseOutcome]:
+    """Yield the outcome of each case when it is ready; ``cases`` are taken from their iterator only
+    as workers become free.
 
     Raises:
         InputError: no scheduler answers at the address, or qbatch differs there.
@@ -107,7 +120,11 @@ def each_outcome(make: Make, cases: Iterable[Any], place: Place, context: Any = 
             yield _outcome(make, context, case)
         return
     with ExitStack() as stack:
-        pool: _Pool = _Cluster(place.address, stack) if place.address is not None else _Processes(place.processes, stack)
+        pool: _Pool = (
+            _Cluster(place.address, stack)
+            if place.address is not None
+            else _Processes(place.processes, stack)
+        )
         pool.take(context)
         yield from _Sharing(make, iter(cases), pool).outcomes()
 
@@ -127,7 +144,8 @@ def make_chunk(make: Make, context: Any, cases: list[Any]) -> list[CaseOutcome]:
     return [_outcome(make, context, case) for case in cases]
 
 
-# ------------------------------------------------------------------------------------------------ sharing them out
+# ------------------------------------------------------------------------------------------------
+# sharing them out
 
 
 @dataclass(slots=True)
@@ -171,9 +189,12 @@ class _Sharing:
                 yield from self._lost(lost)
 
     def _fill(self) -> bool:
-        """Send chunks until all workers are busy, those of lost workers one at a time; return whether any is in flight."""
+        """Send chunks until all workers are busy, those of lost workers one at a time; return
+        whether any is in flight."""
         while len(self.under_way) < (1 if self.again else _IN_FLIGHT * max(self.pool.workers(), 1)):
-            chunk = self.again.popleft() if self.again else _Chunk(list(islice(self.source, self.size)))
+            chunk = (
+                self.again.popleft() if self.again else _Chunk(list(islice(self.source, self.size)))
+            )
             if not chunk.cases:
                 break
             self.under_way[self.pool.submit(self.make, chunk.cases)] = chunk
@@ -186,14 +207,18 @@ class _Sharing:
         self.size = max(1, min(fitting, 4 * self.size, _LARGEST_CHUNK))
 
     def _lost(self, lost: list[_Chunk]) -> Iterator[CaseOutcome]:
-        """Queue the cases of lost workers again, each alone, and give up those that have lost too many."""
+        """Queue the cases of lost workers again, each alone, and give up those that have lost too
+        many."""
         if self.pool.restarts():
             lost += self.under_way.values()
             self.under_way.clear()
         for chunk in lost:
             # If several cases were in flight, the guilty one is found only when each runs alone.
             if chunk.losses >= LOSSES:
-                text = f"the worker was lost {chunk.losses} times while it made this run (killed, or out of memory)"
+                text = (
+                    f"the worker was lost {chunk.losses} times while it made this run (killed, "
+                    "or out of memory)"
+                )
                 yield from (CaseOutcome(case, None, text, 0.0, True) for case in chunk.cases)
             else:
                 self.again += (_Chunk([case], chunk.losses) for case in chunk.cases)
@@ -228,11 +253,13 @@ class _Pool(ABC):
         return False
 
 
-# ------------------------------------------------------------------------------------------------ processes
+# ------------------------------------------------------------------------------------------------
+# processes
 
 
 class _Processes(_Pool):
-    """Processes of this machine, started fresh: a fork of one that draws bars in a thread may inherit a lock for ever."""
+    """Processes of this machine, started fresh: a fork of one that draws bars in a thread may
+    inherit a lock for ever."""
 
     def __init__(self, count: int, stack: ExitStack) -> None:
         self.count = count
@@ -242,7 +269,10 @@ class _Processes(_Pool):
     def take(self, context: Any) -> None:
         self.context = context
         self.executor = ProcessPoolExecutor(
-            self.count, mp_context=get_context("spawn"), initializer=_begin_process, initargs=(context,)
+            self.count,
+            mp_context=get_context("spawn"),
+            initializer=_begin_process,
+            initargs=(context,),
         )
 
     def workers(self) -> int:
@@ -276,9 +306,12 @@ class _Processes(_Pool):
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Start processes that do not import the main program: it may have no guard, and no run needs it."""
+    """Start processes that do not import the main program: it may have no guard, and no run needs
+    it."""
     main = vars(sys.modules["__main__"])
-    removed: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    removed: dict[str, Any] = {
+        name: main[name] for name in ("__file__", "__spec__") if name in main
+    }
     main["__spec__"] = None
     main.pop("__file__", None)
     try:
@@ -292,7 +325,8 @@ _CONTEXT: Any = None
 
 
 def _begin_process(context: Any) -> None:
-    """Keep the context; leave Ctrl-C to the parent, which ends this process; end when the parent is gone."""
+    """Keep the context; leave Ctrl-C to the parent, which ends this process; end when the parent is
+    gone."""
     global _CONTEXT
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -311,17 +345,21 @@ def _make_here(make: Make, cases: list[Any]) -> list[CaseOutcome]:
     return make_chunk(make, _CONTEXT, cases)
 
 
-# ------------------------------------------------------------------------------------------------ a Dask cluster
+# ------------------------------------------------------------------------------------------------ a
+# Dask cluster
 
 
 class _Cluster(_Pool):
-    """The workers of a Dask cluster; Dask itself sends the chunk of a lost worker to another, a few times."""
+    """The workers of a Dask cluster; Dask itself sends the chunk of a lost worker to another, a few
+    times."""
 
     def __init__(self, address: str, stack: ExitStack) -> None:
         try:
             import distributed
         except ImportError as error:
-            raise UsageError(f"--on dask={address}: needs dask.distributed: {install_command('dask')}") from error
+            raise UsageError(
+                f"--on dask={address}: needs dask.distributed: {install_command('dask')}"
+            ) from error
         self.address = address
         self.client: Any
         self.given: Any = None
@@ -332,52 +370,75 @@ class _Cluster(_Pool):
             connect: Any = distributed.Client
             self.client = connect(address, timeout=_DASK_SECONDS, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
-            raise InputError(f"--on dask={address}: no Dask scheduler answers there; start one, or correct it") from error
+            raise InputError(
+                f"--on dask={address}: no Dask scheduler answers there; start one, or correct it"
+            ) from error
         stack.callback(self.client.close)
         if not self.workers():
-            raise InputError(f"--on dask={address}: the cluster has no workers; start some (dask worker {address})")
+            raise InputError(
+                f"--on dask={address}: the cluster has no workers; start some (dask worker "
+                f"{address})"
+            )
         self._check()
         self.tasks: set[Any] = set()  # in flight: Dask cancels a task without a reference
 
     def take(self, context: Any) -> None:
         """Send the context to every worker once; a later worker gets it from another one."""
         self.given = context
-        self.context = None if context is None else self.client.scatter([context], broadcast=True, hash=False)[0]
+        self.context = (
+            None
+            if context is None
+            else self.client.scatter([context], broadcast=True, hash=False)[0]
+        )
 
     def workers(self) -> int:
         """Return the total number of threads of the workers, as the scheduler knows them now."""
         try:
             threads: dict[str, int] = self.client.nthreads()
-        except (OSError, RuntimeError):  # the scheduler does not answer: ``check`` reports this when it gives up
+        except (
+            OSError,
+            RuntimeError,
+        ):  # the scheduler does not answer: ``check`` reports this when it gives up
             return 0
         return sum(threads.values())
 
     def check(self) -> None:
         """Give up if the scheduler is gone, or has had no worker for a while."""
         if self.client.status in ("closed", "closing"):
-            raise QbatchError(f"--on dask={self.address}: the scheduler is gone; finished runs are kept; call again")
+            raise QbatchError(
+                f"--on dask={self.address}: the scheduler is gone; finished runs are kept; call "
+                "again"
+            )
         now = time.monotonic()
         if self.client.status != "running" or self.workers():
             self.alone_since = now
         elif now - self.alone_since > _ALONE_SECONDS:
             raise QbatchError(
-                f"--on dask={self.address}: the cluster has had no workers for {_ALONE_SECONDS} s; finished runs are "
+                f"--on dask={self.address}: the cluster has had no workers for {_ALONE_SECONDS} s; "
+                "finished runs are "
                 "kept; call again when there are some"
             )
 
     def restarts(self) -> bool:
         """Send the context again if it was lost with its workers; other chunks continue."""
-        if self.context is not None and self.context.status in ("lost", "cancelled", "error") and self.workers():
+        if (
+            self.context is not None
+            and self.context.status in ("lost", "cancelled", "error")
+            and self.workers()
+        ):
             self.take(self.given)
         return False
 
     def submit(self, make: Make, cases: list[Any]) -> Future[list[CaseOutcome]]:
         """Send out a chunk.
 
-        Dask's own executor never ends a future if its result was lost on the way (cfexecutor.py of distributed 2026.8).
+        Dask's own executor never ends a future if its result was lost on the way (cfexecutor.py of
+        distributed 2026.8).
         """
         try:
-            task = self.client.submit(make_chunk, make, self.context, cases, pure=False, retries=LOSSES)
+            task = self.client.submit(
+                make_chunk, make, self.context, cases, pure=False, retries=LOSSES
+            )
         except RuntimeError:  # the client was closed meanwhile
             self.check()
             raise
@@ -387,7 +448,8 @@ class _Cluster(_Pool):
         return outcomes
 
     def _hand_on(self, outcomes: Future[list[CaseOutcome]], task: Any) -> None:
-        """Give the result of a task that has ended, or its error, to the future that waits for it."""
+        """Give the result of a task that has ended, or its error, to the future that waits for
+        it."""
         try:
             outcomes.set_result(task.result())
         except BaseException as error:
@@ -400,9 +462,15 @@ class _Cluster(_Pool):
         found = self.client.run(program_digest, on_error="return")
         for worker, digest in sorted(found.items()):
             if isinstance(digest, Exception):
-                raise InputError(f"--on dask={self.address}: worker {worker} has no qbatch ({digest}); install it there")
+                raise InputError(
+                    f"--on dask={self.address}: worker {worker} has no qbatch ({digest}); install "
+                    "it there"
+                )
             if digest != ours:
-                raise InputError(f"--on dask={self.address}: worker {worker} has another version of qbatch; install the same one")
+                raise InputError(
+                    f"--on dask={self.address}: worker {worker} has another version of qbatch; "
+                    "install the same one"
+                )
 
 
 @contextmanager

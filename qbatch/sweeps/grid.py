@@ -1,7 +1,8 @@
 """The grid of a sweep: its axes, the form of their values, the checks before any run; its cases.
 
-A grid is written as a file (TOML) or as options, with the same texts.  Every axis has one value or several; a sweep runs
-every combination.  ``load = "0.7:1.1:0.05"`` is a range with both ends, ``seed = "1:20"`` one of whole numbers.
+A grid is written as a file (TOML) or as options, with the same texts.  Every axis has one value or
+several; a sweep runs every combination.  ``load = "0.7:1.1:0.05"`` is a range with both ends,
+``seed = "1:20"`` one of whole numbers.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ OPTIONS = {
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs of a sweep: the values of each axis (``AXES``) and the options of every run (``OPTIONS``)."""
+    """The runs of a sweep: the values of each axis (``AXES``) and the options of every run
+    (``OPTIONS``)."""
 
     log: tuple[str, ...]
     policy: tuple[str, ...] = ("fcfs", "easy", "conservative")
@@ -95,10 +97,11 @@ class Case(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The shared data of all runs: the grid; its logs, None for one that a model generates; its machines, None for a log's own.
+    """The shared data of all runs: the grid; its logs, None for one that a model generates; its
+    machines, None for a log's own.
 
-    ``policies``: by name, the hash of the source of each user's own policy, else an empty text.  ``key``: distinguishes contexts
-    in a worker that gets several.
+    ``policies``: by name, the hash of the source of each user's own policy, else an empty text.
+     ``key``: distinguishes contexts in a worker that gets several.
     """
 
     grid: Grid
@@ -112,7 +115,8 @@ def grid_of(given: Mapping[str, Any], where: str, *, form: str = "{}") -> Grid:
     """Return the grid described by texts, numbers and lists.
 
     Args:
-        given: values by the names of ``AXES`` and ``OPTIONS``; an axis is a list, one value, or a range as text.
+        given: values by the names of ``AXES`` and ``OPTIONS``; an axis is a list, one value, or a
+            range as text.
         where: the name of their origin in messages.
         form: the form of the name of an axis or option in messages, ``--{}`` on a command line.
 
@@ -128,7 +132,10 @@ def grid_of(given: Mapping[str, Any], where: str, *, form: str = "{}") -> Grid:
             values[name] = _option(name, value, place)
         else:
             known = (*AXES, *OPTIONS)
-            raise UsageError(f"{place}: is not an axis or option of a sweep{suggestion(name, known)} (known: {', '.join(known)})")
+            raise UsageError(
+                f"{place}: is not an axis or option of a sweep{suggestion(name, known)} (known: "
+                f"{', '.join(known)})"
+            )
     if "log" not in values:
         raise UsageError(f"{where}: {form.format('log')} is missing; name the logs to replay")
     return Grid(**values)
@@ -165,7 +172,8 @@ def read_grid(path: str) -> tuple[dict[str, Any], str | None]:
 
 
 def _from_folder(folder: Path, value: Any) -> Any:
-    """Return the path of a file relative to the grid's folder, if there is such a file; else the value."""
+    """Return the path of a file relative to the grid's folder, if there is such a file; else the
+    value."""
     return str(folder / value) if isinstance(value, str) and (folder / value).is_file() else value
 
 
@@ -196,18 +204,29 @@ def _values(name: str, one: Any, place: str) -> list[Any]:
     if not text:
         raise UsageError(f"{place}: an empty text is not a value; use {AXES[name]}")
     if name == "window" and text != "all" and ".." not in text:
-        raise UsageError(f"{place}: {text!r} is not a span; write FROM..TO, either of which may be left out, or all")
+        raise UsageError(
+            f"{place}: {text!r} is not a span; write FROM..TO, either of which may be left out, or "
+            "all"
+        )
     return [text]
 
 
 def _seeds(one: Any, place: str) -> list[int]:
     text = str(one)
     parts = text.split(":")
-    if isinstance(one, bool) or len(parts) > 2 or not all(part.isdecimal() and part.isascii() for part in parts):
-        raise UsageError(f"{place}: {text!r} is not a seed; use whole numbers from 0, or a range such as 1:20")
+    if (
+        isinstance(one, bool)
+        or len(parts) > 2
+        or not all(part.isdecimal() and part.isascii() for part in parts)
+    ):
+        raise UsageError(
+            f"{place}: {text!r} is not a seed; use whole numbers from 0, or a range such as 1:20"
+        )
     first, last = int(parts[0]), int(parts[-1])
     if last < first or last - first >= _MOST_VALUES:
-        raise UsageError(f"{place}: {text!r} holds no seed, or too many; the range is FIRST:LAST, including both")
+        raise UsageError(
+            f"{place}: {text!r} holds no seed, or too many; the range is FIRST:LAST, including both"
+        )
     return list(range(first, last + 1))
 
 
@@ -217,12 +236,22 @@ def _loads(one: Any, place: str) -> list[float]:
         parts = [Decimal(part) for part in text.split(":")]
     except InvalidOperation:
         parts = []
-    if isinstance(one, bool) or len(parts) not in (1, 3) or not all(part.is_finite() for part in parts):
-        raise UsageError(f"{place}: {text!r} is not a load; use numbers, or a range FIRST:LAST:STEP such as 0.7:1.1:0.05")
+    if (
+        isinstance(one, bool)
+        or len(parts) not in (1, 3)
+        or not all(part.is_finite() for part in parts)
+    ):
+        raise UsageError(
+            f"{place}: {text!r} is not a load; use numbers, or a range FIRST:LAST:STEP such as "
+            "0.7:1.1:0.05"
+        )
     if len(parts) == 3:
         first, last, step = parts
         if step <= 0 or last < first or (last - first) / step >= _MOST_VALUES:
-            raise UsageError(f"{place}: {text!r} holds no load, or too many; the range is FIRST:LAST:STEP, FIRST below LAST")
+            raise UsageError(
+                f"{place}: {text!r} holds no load, or too many; the range is FIRST:LAST:STEP, "
+                "FIRST below LAST"
+            )
         parts = [first + place * step for place in range(int((last - first) / step) + 1)]
     for part in parts:
         if not Decimal("0.000001") <= part <= 1_000_000:
@@ -237,7 +266,9 @@ def _option(name: str, value: Any, place: str) -> Any:
         return value
     if name == "first":
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise UsageError(f"{place}: {value!r} is not a number of jobs; use a whole number from 1")
+            raise UsageError(
+                f"{place}: {value!r} is not a number of jobs; use a whole number from 1"
+            )
         return value
     return _seconds(value, place)
 
@@ -252,5 +283,8 @@ def _seconds(value: Any, place: str) -> float:
     except ValueError:
         seconds = -1.0
     if isinstance(value, bool) or not 0 <= seconds < 1e12:
-        raise UsageError(f"{place}: {text!r} is not a time; use seconds, or a number with s, m, h, d or w (such as 7d)")
+        raise UsageError(
+            f"{place}: {text!r} is not a time; use seconds, or a number with s, m, h, d or w (such "
+            "as 7d)"
+        )
     return seconds

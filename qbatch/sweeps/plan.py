@@ -1,4 +1,5 @@
-"""The plan of a sweep: the grid with its logs read, its machines known and its policies named, and its cases in order.
+"""The plan of a sweep: the grid with its logs read, its machines known and its policies named, and
+its cases in order.
 
 Errors that can be known in advance are reported here, before the long work.
 """
@@ -39,8 +40,9 @@ _KEY_SCHEMA = 1
 class SweepPlan:
     """A grid that can run.
 
-    ``log_digests``: the SHA-256 of each stored log, None for one that a model generates.  ``machines``: None for the log's
-    own.  ``policy_digests``: hashes of source outside of qbatch, by the policies' names.
+    ``log_digests``: the SHA-256 of each stored log, None for one that a model generates.
+     ``machines``: None for the log's own.  ``policy_digests``: hashes of source outside of qbatch,
+    by the policies' names.
     """
 
     grid: Grid
@@ -66,14 +68,18 @@ class SweepPlan:
 
     @cached_property
     def log_names(self) -> tuple[str, ...]:
-        """The names of the logs in the table: the file names without folder and suffix, if these are distinct."""
+        """The names of the logs in the table: the file names without folder and suffix, if these
+        are distinct."""
         short = list(self.grid.log)
         for place, digest in enumerate(self.log_digests):
             if digest is not None:
                 short[place] = os.path.basename(short[place])
                 for ending in (".gz", ".xz", ".swf", ".txt"):
                     short[place] = short[place].removesuffix(ending)
-        return tuple(name if short.count(name) == 1 else text for name, text in zip(short, self.grid.log, strict=True))
+        return tuple(
+            name if short.count(name) == 1 else text
+            for name, text in zip(short, self.grid.log, strict=True)
+        )
 
     @cached_property
     def _is_drawn(self) -> dict[str, bool]:
@@ -85,17 +91,22 @@ class SweepPlan:
         return self.grid.seed if is_drawn else (None,)
 
     def cases(self) -> Iterator[Case]:
-        """Yield all cases, policies varying fastest, so that those of one workload follow each other."""
+        """Yield all cases, policies varying fastest, so that those of one workload follow each
+        other."""
         grid = self.grid
         places = product(*(range(len(axis)) for axis in (grid.log, grid.machine, grid.window)))
-        for (log, machine, window), resample, load, estimates in product(places, grid.resample, grid.load, grid.estimates):
+        for (log, machine, window), resample, load, estimates in product(
+            places, grid.resample, grid.load, grid.estimates
+        ):
             for seed in self.seeds_of(log, resample, estimates):
                 for policy in grid.policy:
                     yield Case(log, machine, window, resample, load, estimates, seed, policy)
 
     def __len__(self) -> int:
         grid = self.grid
-        others = math.prod(len(axis) for axis in (grid.machine, grid.window, grid.load, grid.policy))
+        others = math.prod(
+            len(axis) for axis in (grid.machine, grid.window, grid.load, grid.policy)
+        )
         axes = product(range(len(grid.log)), grid.resample, grid.estimates)
         return others * sum(len(self.seeds_of(*one)) for one in axes)
 
@@ -103,21 +114,37 @@ class SweepPlan:
         """Return the axes of a case as in the grid."""
         grid = self.grid
         return {
-            "log": self.log_names[case.log], "machine": grid.machine[case.machine], "window": grid.window[case.window],
-            "resample": case.resample, "load": case.load, "estimates": case.estimates, "seed": case.seed, "policy": case.policy,
-        }  # fmt: skip
+            "log": self.log_names[case.log],
+            "machine": grid.machine[case.machine],
+            "window": grid.window[case.window],
+            "resample": case.resample,
+            "load": case.load,
+            "estimates": case.estimates,
+            "seed": case.seed,
+            "policy": case.policy,
+        }
 
     def words(self, case: Case) -> str:
         """Return a case in words: the policy, and the values of the varying axes."""
         row = self.row(case)
-        varying = [f"{axis} {row[axis]}" for axis in self.grid.varying if axis != "policy" and row[axis] is not None]
+        varying = [
+            f"{axis} {row[axis]}"
+            for axis in self.grid.varying
+            if axis != "policy" and row[axis] is not None
+        ]
         return ", ".join([case.policy, *varying])
 
     @cached_property
     def inputs(self) -> str:
-        """A hash of all that the runs of the plan depend on: two plans with the same hash have the same keys."""
+        """A hash of all that the runs of the plan depend on: two plans with the same hash have the
+        same keys."""
         machines = [None if machine is None else machine.digest for machine in self.machines]
-        facts = [msgspec.to_builtins(self.grid), self.log_digests, machines, sorted(self.policy_digests.items())]
+        facts = [
+            msgspec.to_builtins(self.grid),
+            self.log_digests,
+            machines,
+            sorted(self.policy_digests.items()),
+        ]
         return hashlib.sha256(self._shared + msgspec.json.encode(facts)).hexdigest()
 
     @cached_property
@@ -130,10 +157,16 @@ class SweepPlan:
         """Return the hash of everything that the run of a case depends on."""
         grid, log, machine = self.grid, self.log_digests[case.log], self.machines[case.machine]
         facts = [
-            grid.log[case.log] if log is None else log, None if machine is None else machine.digest,
-            grid.window[case.window], case.resample, case.load, case.estimates, case.seed, case.policy,
+            grid.log[case.log] if log is None else log,
+            None if machine is None else machine.digest,
+            grid.window[case.window],
+            case.resample,
+            case.load,
+            case.estimates,
+            case.seed,
+            case.policy,
             self.policy_digests[case.policy],
-        ]  # fmt: skip
+        ]
         return hashlib.sha256(self._shared + msgspec.json.encode(facts)).hexdigest()
 
 
@@ -162,14 +195,16 @@ def plan_of(grid: Grid) -> SweepPlan:
     axes = product(range(len(grid.log)), grid.resample, grid.estimates)
     if len(grid.seed) > 1 and not any(len(plan.seeds_of(*one)) > 1 for one in axes):
         raise UsageError(
-            f"seed: {len(grid.seed)} seeds, but nothing is drawn, so every seed gives the same run; draw estimates (f:2), "
+            f"seed: {len(grid.seed)} seeds, but nothing is drawn, so every seed gives the same "
+            "run; draw estimates (f:2), "
             "resample weeks or users, or let a model generate the log"
         )
     return plan
 
 
 def _policy(text: str) -> tuple[str, str]:
-    """Return the name of a policy, and the hash of its source if it is a user's own; its name is then its text."""
+    """Return the name of a policy, and the hash of its source if it is a user's own; its name is
+    then its text."""
     name = canonical_text(text)
     if name is not None:
         return name, ""
@@ -200,7 +235,8 @@ def _digest_of_log(text: str) -> str | None:
 
 
 def _machine(text: str) -> Machine | None:
-    """Return the machine of a file, one with a number of processors, or None for that of each log."""
+    """Return the machine of a file, one with a number of processors, or None for that of each
+    log."""
     if text == OF_LOG:
         return None
     if text.isdecimal() and text.isascii():
@@ -211,14 +247,17 @@ def _machine(text: str) -> Machine | None:
 
 
 def check(plan: SweepPlan, context: Context, place: Place) -> None:
-    """Prepare every log on every machine in every window, and try each policy with a few jobs of each.
+    """Prepare every log on every machine in every window, and try each policy with a few jobs of
+    each.
 
-    A user's own policy is tried where its runs will be made: one that ends its process does not end this one.
+    A user's own policy is tried where its runs will be made: one that ends its process does not end
+    this one.
 
     Raises:
         QbatchError: a case fails; the message names it and the reason.
     """
-    from qbatch.sweeps.run import log_of, machine_of, try_run, workload_of  # the simulation takes long to load
+    # The simulation takes long to load.
+    from qbatch.sweeps.run import log_of, machine_of, try_run, workload_of
 
     def prepared(case: Case) -> None:
         log = log_of(context, case)
@@ -230,7 +269,9 @@ def check(plan: SweepPlan, context: Context, place: Place) -> None:
     for (log, machine, window), resample in product(product(*places), grid.resample):
         seed = plan.seeds_of(log, resample, grid.estimates[-1])[0]
         for estimates in grid.estimates if resample == grid.resample[0] else grid.estimates[:1]:
-            case = Case(log, machine, window, resample, grid.load[0], estimates, seed, grid.policy[0])
+            case = Case(
+                log, machine, window, resample, grid.load[0], estimates, seed, grid.policy[0]
+            )
             _at(plan, case, prepared)
         for policy in grid.policy:
             if (log, machine, policy) not in tried:
@@ -261,11 +302,13 @@ def log_facts(plan: SweepPlan) -> list[dict[str, Any]]:
     """Return the facts about the logs for the record of a sweep."""
     return [
         {
-            "name": name, "path": None if digest is None else str(Path(text).resolve()), "sha256": digest,
+            "name": name,
+            "path": None if digest is None else str(Path(text).resolve()),
+            "sha256": digest,
             "left_out": [] if digest is None else msgspec.to_builtins([*left_out_in(text)]),
         }
         for name, text, digest in zip(plan.log_names, plan.grid.log, plan.log_digests, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def check_logs(plan: SweepPlan, before: list[dict[str, Any]], where: str) -> None:
@@ -279,8 +322,7 @@ def check_logs(plan: SweepPlan, before: list[dict[str, Any]], where: str) -> Non
         earlier = known.get(each["name"], each["sha256"])
         if earlier != each["sha256"]:
             raise InputError(
-                f"{each['path']}: has changed since the runs in {where} were made (sha256 {str(earlier)[:12]} then, "
+                f"{each['path']}: has changed since the runs in {where} were made (sha256 "
+                f"{str(earlier)[:12]} then, "
                 f"{str(each['sha256'])[:12]} now); name another --out, or give the log another name"
             )
-
-

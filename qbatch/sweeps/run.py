@@ -1,6 +1,7 @@
 """One run of a sweep, on a worker.
 
-A worker keeps the last log and workload: the runs of several policies on one workload follow each other.
+A worker keeps the last log and workload: the runs of several policies on one workload follow each
+other.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def make_run(context: Context, case: Case) -> Metrics:
 
 
 def try_run(context: Context, case: Case) -> None:
-    """Replay the first jobs of a case, to test whether the policy works on this log and machine at all.
+    """Replay the first jobs of a case, to test whether the policy works on this log and machine at
+    all.
 
     Raises:
         Exception: any error of the policy.
@@ -71,7 +73,10 @@ def log_of(context: Context, case: Case) -> Log:
     if _CACHED.get("log", ((), None))[0] != asked:
         seed = case.seed or 0
         log = read_model(context.grid.log[case.log])(seed) if source is None else source
-        _CACHED["log"] = asked, log if case.resample == NONE else resampled(log, case.resample, seed)
+        _CACHED["log"] = (
+            asked,
+            log if case.resample == NONE else resampled(log, case.resample, seed),
+        )
     found: Log = _CACHED["log"][1]
     return found
 
@@ -84,14 +89,33 @@ def machine_of(context: Context, case: Case, log: Log) -> Machine:
 
 def workload_of(context: Context, case: Case, log: Log, machine: Machine) -> Workload:
     """Return the jobs of a case."""
-    asked = (context.key, case.log, case.machine, case.window, case.resample, case.load, case.estimates, case.seed)
+    asked = (
+        context.key,
+        case.log,
+        case.machine,
+        case.window,
+        case.resample,
+        case.load,
+        case.estimates,
+        case.seed,
+    )
     if _CACHED.get("workload", ((), None))[0] != asked:
         grid = context.grid
-        since, _, before = ("", "", "") if grid.window[case.window] == ALL else grid.window[case.window].partition("..")
+        since, _, before = (
+            ("", "", "")
+            if grid.window[case.window] == ALL
+            else grid.window[case.window].partition("..")
+        )
         options = Options(
-            estimates=case.estimates, seed=case.seed or 0, kill=grid.kill, since=since or None, before=before or None,
-            first=grid.first, warmup=grid.warmup, load=case.load,
-        )  # fmt: skip
+            estimates=case.estimates,
+            seed=case.seed or 0,
+            kill=grid.kill,
+            since=since or None,
+            before=before or None,
+            first=grid.first,
+            warmup=grid.warmup,
+            load=case.load,
+        )
         _CACHED["workload"] = asked, prepare(log, machine, options)
     found: Workload = _CACHED["workload"][1]
     return found

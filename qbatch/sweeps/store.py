@@ -1,10 +1,13 @@
-"""The store of runs: one SQLite file, which holds each run under the hash of all that it depends on.
+"""The store of runs: one SQLite file, which holds each run under the hash of all that it depends
+on.
 
-A run is stored completely or not at all, and a stored run survives any end of the process: an interrupted sweep loses only the
-runs in progress.  Runs are read in any order and in parts, so that memory does not grow with their number.
+A run is stored completely or not at all, and a stored run survives any end of the process: an
+interrupted sweep loses only the runs in progress.  Runs are read in any order and in parts, so that
+memory does not grow with their number.
 
-Each row has a checksum of its contents, and all are checked when the store is opened.  Damaged rows are removed, so that their
-runs are repeated, and a warning prints their number; a file with other damage is refused.
+Each row has a checksum of its contents, and all are checked when the store is opened.  Damaged rows
+are removed, so that their runs are repeated, and a warning prints their number; a file with other
+damage is refused.
 """
 
 from __future__ import annotations
@@ -32,9 +35,14 @@ _PART = 500
 _SCHEMA = 2
 
 _NOT_DAMAGE = (
-    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM,
-)  # fmt: skip
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -57,7 +65,8 @@ class RunStore:
 
         Raises:
             OutputError: the folder cannot be created or written, or another process has the store.
-            InputError: the file is not a store of runs, or has damage beyond some rows, or every user may write to it.
+            InputError: the file is not a store of runs, or has damage beyond some rows, or every
+                user may write to it.
         """
         self.path = folder / FILE
         for each in (folder, self.path):
@@ -67,12 +76,16 @@ class RunStore:
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             self._unlock = weakref.finalize(self, os.close, lock)
         except OSError as error:
-            raise OutputError(f"{folder}: cannot be created ({error.strerror or error}); name another place") from error
+            raise OutputError(
+                f"{folder}: cannot be created ({error.strerror or error}); name another place"
+            ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._unlock()
-            raise OutputError(f"{folder}: another process is at work there; wait for it, or name another place") from error
+            raise OutputError(
+                f"{folder}: another process is at work there; wait for it, or name another place"
+            ) from error
         with self._explained():
             self._database = sqlite3.connect(self.path, isolation_level=None)
             self._open()
@@ -84,15 +97,22 @@ class RunStore:
         run("PRAGMA synchronous=NORMAL")
         version = run("PRAGMA user_version").fetchone()[0]
         if version not in (0, _SCHEMA):
-            raise InputError(f"{self.path}: is of another version of qbatch ({version}); name another place")
+            raise InputError(
+                f"{self.path}: is of another version of qbatch ({version}); name another place"
+            )
         found = run("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
             raise self._damaged(" ".join(found.split()))
         run("BEGIN IMMEDIATE")
         if version == 0:
-            run("CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, kept BLOB NOT NULL, checksum BLOB) WITHOUT ROWID")
+            run(
+                "CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, kept BLOB NOT NULL, "
+                "checksum BLOB) WITHOUT ROWID"
+            )
             run(f"PRAGMA user_version={_SCHEMA}")
-        damaged = run("DELETE FROM runs WHERE checksum IS NOT checksum_of(CAST(key AS BLOB), kept)").rowcount
+        damaged = run(
+            "DELETE FROM runs WHERE checksum IS NOT checksum_of(CAST(key AS BLOB), kept)"
+        ).rowcount
         run("COMMIT")
         if damaged:
             runs = "1 damaged run was" if damaged == 1 else f"{damaged:,} damaged runs were"
@@ -148,13 +168,18 @@ class RunStore:
             yield
         except sqlite3.DatabaseError as error:
             # SQLite treats a file with a damaged header as read-only, too.
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_DAMAGE or not os.access(self.path, os.W_OK):
-                raise OutputError(f"{self.path}: cannot be used ({error}); earlier runs stay") from error
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_DAMAGE or not os.access(
+                self.path, os.W_OK
+            ):
+                raise OutputError(
+                    f"{self.path}: cannot be used ({error}); earlier runs stay"
+                ) from error
             raise self._damaged(str(error)) from error
 
     def _damaged(self, reason: str) -> InputError:
         return InputError(
-            f"{self.path}: is no store of runs, or a damaged one ({reason}); name another place, or remove it: its runs are then "
+            f"{self.path}: is no store of runs, or a damaged one ({reason}); name another place, "
+            "or remove it: its runs are then "
             "repeated"
         )
 

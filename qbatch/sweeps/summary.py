@@ -1,8 +1,9 @@
-"""The summary of a sweep: a mean for each point of the grid, with an interval over its replicas, and differences in pairs.
+"""The summary of a sweep: a mean for each point of the grid, with an interval over its replicas,
+and differences in pairs.
 
-A *point* is one combination of all axes but the seed; the runs of its seeds are its replicas.  The rules are those of
-``qbatch compare``: Student's t over replicas, differences between policies in pairs of the same seed, bounds cut at the
-possible values (docs/explanation/statistics.md).
+A *point* is one combination of all axes but the seed; the runs of its seeds are its replicas.  The
+rules are those of ``qbatch compare``: Student's t over replicas, differences between policies in
+pairs of the same seed, bounds cut at the possible values (docs/explanation/statistics.md).
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One combination of all axes but the seed: its axes, the seeds of its replicas, and their values of metrics."""
+    """One combination of all axes but the seed: its axes, the seeds of its replicas, and their
+    values of metrics."""
 
     at: dict[str, Any]
     seeds: tuple[int | None, ...]
@@ -68,8 +70,13 @@ class Point:
         return Mean(found.mean, low, high)
 
 
-def points(sweep: SweepTable, metrics: Sequence[str] = SHOWN, where: Mapping[str, Sequence[Any]] | None = None) -> list[Point]:
-    """Return the points of a sweep in the order of its grid, with some metrics of the runs that were done.
+def points(
+    sweep: SweepTable,
+    metrics: Sequence[str] = SHOWN,
+    where: Mapping[str, Sequence[Any]] | None = None,
+) -> list[Point]:
+    """Return the points of a sweep in the order of its grid, with some metrics of the runs that
+    were done.
 
     Args:
         sweep: the sweep.
@@ -108,7 +115,8 @@ def points(sweep: SweepTable, metrics: Sequence[str] = SHOWN, where: Mapping[str
 
 
 class _Column(NamedTuple):
-    """A column of the table as indices into its values; -1 for null.  Arrow's conversions to NumPy load pandas, which is slow."""
+    """A column of the table as indices into its values; -1 for null.  Arrow's conversions to NumPy
+    load pandas, which is slow."""
 
     codes: NDArray[np.int64]
     values: list[Any]
@@ -148,7 +156,11 @@ def _buffer(array: Any, size: int, kind: str) -> tuple[NDArray[Any], NDArray[np.
     """Return the values of an Arrow array of numbers, and which of them are null."""
     validity, data = array.buffers()
     count, begin = len(array), array.offset
-    values = np.frombuffer(data, f"{kind}{size}", count, begin * size) if count else np.empty(0, f"{kind}{size}")
+    values = (
+        np.frombuffer(data, f"{kind}{size}", count, begin * size)
+        if count
+        else np.empty(0, f"{kind}{size}")
+    )
     if validity is None or not array.null_count:
         return values, np.zeros(count, np.bool_)
     bits = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")
@@ -158,11 +170,15 @@ def _buffer(array: Any, size: int, kind: str) -> tuple[NDArray[Any], NDArray[np.
 def _among(sweep: SweepTable, axis: str, values: Sequence[Any]) -> list[Any]:
     """Return values of an axis in the form that the axis has, however they are typed."""
     if axis not in AXES:
-        raise UsageError(f"there is no axis {axis!r}{suggestion(axis, AXES)} (there are {', '.join(AXES)})")
+        raise UsageError(
+            f"there is no axis {axis!r}{suggestion(axis, AXES)} (there are {', '.join(AXES)})"
+        )
     by_text = {_text(value): value for value in sweep.document["grid"][axis]}
     for value in values:
         if _text(value) not in by_text:
-            raise UsageError(f"{axis} {value}: is not in this sweep, which has {', '.join(by_text)}")
+            raise UsageError(
+                f"{axis} {value}: is not in this sweep, which has {', '.join(by_text)}"
+            )
     return [by_text[_text(value)] for value in values]
 
 
@@ -175,7 +191,8 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDifference:
-    """A policy and the baseline at one point: both means, the mean difference over pairs, its interval, and the finding."""
+    """A policy and the baseline at one point: both means, the mean difference over pairs, its
+    interval, and the finding."""
 
     at: dict[str, Any]
     policy: str
@@ -190,12 +207,18 @@ class PolicyDifference:
 
 
 def differences(
-    found: Sequence[Point], metric: str, baseline: str, *, confidence: float = 0.95, practical: float = PRACTICAL
+    found: Sequence[Point],
+    metric: str,
+    baseline: str,
+    *,
+    confidence: float = 0.95,
+    practical: float = PRACTICAL,
 ) -> list[PolicyDifference]:
-    """Return the difference of every policy from the baseline at each point, in pairs of the same seed.
+    """Return the difference of every policy from the baseline at each point, in pairs of the same
+    seed.
 
-    The finding is that of ``qbatch compare``.  One pair, or pairs that all differ by the same, have no interval, and their
-    finding is unknown (equal if they do not differ).
+    The finding is that of ``qbatch compare``.  One pair, or pairs that all differ by the same, have
+    no interval, and their finding is unknown (equal if they do not differ).
     """
     is_less_better = next(one for one in METRICS if one.name == metric).is_less_better
     by_place = {_place(point): point for point in found if point.at["policy"] == baseline}
@@ -215,12 +238,28 @@ def differences(
         estimate = replicated_difference(theirs, ours, confidence)
         mean = float(theirs.mean())
         larger = max(mean, float(ours.mean()))
-        finding = finding_of(estimate, larger, is_less_better=is_less_better, practical=practical, level=1 - confidence)
+        finding = finding_of(
+            estimate,
+            larger,
+            is_less_better=is_less_better,
+            practical=practical,
+            level=1 - confidence,
+        )
         reason = SAME if are_same((ours - theirs).tolist()) else None
-        records.append(PolicyDifference(
-            point.at, point.at["policy"], len(ours), mean, float(ours.mean()), estimate.value, estimate.low, estimate.high,
-            finding.value, reason,
-        ))  # fmt: skip
+        records.append(
+            PolicyDifference(
+                point.at,
+                point.at["policy"],
+                len(ours),
+                mean,
+                float(ours.mean()),
+                estimate.value,
+                estimate.low,
+                estimate.high,
+                finding.value,
+                reason,
+            )
+        )
     return records
 
 
@@ -232,13 +271,18 @@ def _place(point: Point) -> tuple[Any, ...]:
 
 
 def record(
-    sweep: SweepTable, metrics: Sequence[str] = SHOWN, *, confidence: float = 0.95, baseline: str | None = None
+    sweep: SweepTable,
+    metrics: Sequence[str] = SHOWN,
+    *,
+    confidence: float = 0.95,
+    baseline: str | None = None,
 ) -> dict[str, Any]:
     """Return the record of a sweep with its points, as ``--json`` prints it.
 
-    Every point has ``at`` (its axes), ``replicas`` and ``metrics``: by name ``mean``, ``low``, ``high`` and, if several
-    replicas have no interval, the ``reason``, as every difference has.  ``against`` holds the difference of each policy from
-    the ``baseline``, by default the first policy of the grid.
+    Every point has ``at`` (its axes), ``replicas`` and ``metrics``: by name ``mean``, ``low``,
+    ``high`` and, if several replicas have no interval, the ``reason``, as every difference has.
+     ``against`` holds the difference of each policy from the ``baseline``, by default the first
+    policy of the grid.
     """
     found, names = points(sweep, metrics), [metric_named(name) for name in metrics]
     policies = sweep.document["grid"]["policy"]
@@ -248,9 +292,15 @@ def record(
         "confidence": confidence,
         "points": [
             {
-                "at": point.at, "replicas": point.replicas,
+                "at": point.at,
+                "replicas": point.replicas,
                 "metrics": {
-                    name: {"mean": mean.value, "low": mean.low, "high": mean.high, "reason": mean.reason}
+                    name: {
+                        "mean": mean.value,
+                        "low": mean.low,
+                        "high": mean.high,
+                        "reason": mean.reason,
+                    }
                     for name, mean in ((name, point.mean(name, confidence)) for name in names)
                 },
             }
@@ -259,11 +309,20 @@ def record(
         "baseline": base,
         "against": [
             {
-                "at": one.at, "metric": name, "pairs": one.pairs, "baseline": one.base, "policy": one.value,
-                "difference": one.difference, "low": one.low, "high": one.high, "finding": one.finding,
+                "at": one.at,
+                "metric": name,
+                "pairs": one.pairs,
+                "baseline": one.base,
+                "policy": one.value,
+                "difference": one.difference,
+                "low": one.low,
+                "high": one.high,
+                "finding": one.finding,
                 "reason": one.reason,
             }
             for name in names
-            for one in (differences(found, name, base, confidence=confidence) if len(policies) > 1 else [])
+            for one in (
+                differences(found, name, base, confidence=confidence) if len(policies) > 1 else []
+            )
         ],
-    }  # fmt: skip
+    }

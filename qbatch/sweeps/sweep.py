@@ -1,4 +1,5 @@
-"""A sweep from its grid to its table: it skips stored runs, records failures, and resumes after interruptions."""
+"""A sweep from its grid to its table: it skips stored runs, records failures, and resumes after
+interruptions."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ _PART = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SweepDone:
-    """The outcome of a call: the sweep; the numbers of earlier, new and failed runs; and the seconds that these took."""
+    """The outcome of a call: the sweep; the numbers of earlier, new and failed runs; and the
+    seconds that these took."""
 
     table: SweepTable
     kept: int
@@ -100,7 +102,9 @@ def run_sweep(
             failed = int(before["failed"])
         else:
             failed = _written(plan, store, folder, command)
-    return SweepDone(SweepTable(folder, read_document(folder)), missing.stored, made, failed, seconds)
+    return SweepDone(
+        SweepTable(folder, read_document(folder)), missing.stored, made, failed, seconds
+    )
 
 
 def runs_kept(plan: SweepPlan, folder: Path) -> int:
@@ -117,12 +121,18 @@ def _written(plan: SweepPlan, store: RunStore, folder: Path, command: Sequence[s
 
 
 def _is_current(plan: SweepPlan, folder: Path, document: dict[str, Any]) -> bool:
-    """Whether the folder holds the complete table and record of the plan, so that nothing must be written."""
-    return document.get("inputs") == plan.inputs and document.get("missing") == 0 and has_table(folder, document)
+    """Whether the folder holds the complete table and record of the plan, so that nothing must be
+    written."""
+    return (
+        document.get("inputs") == plan.inputs
+        and document.get("missing") == 0
+        and has_table(folder, document)
+    )
 
 
 def _earlier(folder: Path) -> dict[str, Any] | None:
-    """Return the record of an earlier call; None if there is none, or if it is damaged and will be written again."""
+    """Return the record of an earlier call; None if there is none, or if it is damaged and will be
+    written again."""
     try:
         return read_document(folder) if (folder / DOCUMENT).is_file() else None
     except InputError:
@@ -130,7 +140,8 @@ def _earlier(folder: Path) -> dict[str, Any] | None:
 
 
 class _Missing(Iterator[Case]):
-    """The cases without a run in the store, found on demand; ``stored``: the number of other cases so far."""
+    """The cases without a run in the store, found on demand; ``stored``: the number of other cases
+    so far."""
 
     def __init__(self, plan: SweepPlan, store: RunStore, *, retry: bool) -> None:
         self.stored = 0
@@ -161,13 +172,23 @@ def _check_folder(folder: Path) -> None:
         raise OutputError(f"{folder}: is a file; a sweep is a directory")
     others = sorted(entry.name for entry in folder.iterdir())
     if others:
-        raise OutputError(f"{folder}: holds {others[0]}, which is no part of a sweep; name a new directory")
+        raise OutputError(
+            f"{folder}: holds {others[0]}, which is no part of a sweep; name a new directory"
+        )
 
 
 def _document(plan: SweepPlan, command: Sequence[str], written: Written) -> dict[str, Any]:
     grid = msgspec.to_builtins(plan.grid)
     return {
-        "schema": SCHEMA, "version": __version__, "program": program_digest()[:16], "command": list(command),
-        "grid": {**grid, "log": list(plan.log_names)}, "logs": log_facts(plan), "inputs": plan.inputs,
-        "runs": len(plan), "missing": written.missing, "failed": written.failed, "failures": written.failures,
-    }  # fmt: skip
+        "schema": SCHEMA,
+        "version": __version__,
+        "program": program_digest()[:16],
+        "command": list(command),
+        "grid": {**grid, "log": list(plan.log_names)},
+        "logs": log_facts(plan),
+        "inputs": plan.inputs,
+        "runs": len(plan),
+        "missing": written.missing,
+        "failed": written.failed,
+        "failures": written.failures,
+    }

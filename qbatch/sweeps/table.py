@@ -1,6 +1,8 @@
-"""The table of a sweep, one row per run, one column per axis or metric, in one Parquet file; and the record next to it.
+"""The table of a sweep, one row per run, one column per axis or metric, in one Parquet file; and
+the record next to it.
 
-The order is that of the grid, and nothing in it depends on when or where a run was made: the same sweep gives the same bytes.
+The order is that of the grid, and nothing in it depends on when or where a run was made: the same
+sweep gives the same bytes.
 """
 
 from __future__ import annotations
@@ -54,20 +56,27 @@ def is_sweep(path: str | Path) -> bool:
 def _schema(inputs: str) -> Any:
     import pyarrow as pa
 
-    axes = [(axis, {"load": pa.float64(), "seed": pa.int64()}.get(axis, pa.string())) for axis in AXES]
-    fields = [pa.field(name, kind) for name, kind in [*axes, ("status", pa.string()), ("error", pa.string())]]
+    axes = [
+        (axis, {"load": pa.float64(), "seed": pa.int64()}.get(axis, pa.string())) for axis in AXES
+    ]
+    fields = [
+        pa.field(name, kind)
+        for name, kind in [*axes, ("status", pa.string()), ("error", pa.string())]
+    ]
     fields += [
         pa.field(
-            metric.name, pa.int64() if metric.name in _COUNTS else pa.float64(),
+            metric.name,
+            pa.int64() if metric.name in _COUNTS else pa.float64(),
             metadata={"unit": metric.unit, "formula": metric.formula, "meaning": metric.meaning},
         )
         for metric in METRICS
-    ]  # fmt: skip
+    ]
     return pa.schema(fields, metadata={"schema": SCHEMA, "version": __version__, "inputs": inputs})
 
 
 class Written(NamedTuple):
-    """A summary of a table: the first failed runs as records, the numbers of failed and missing runs, and its checksum.
+    """A summary of a table: the first failed runs as records, the numbers of failed and missing
+    runs, and its checksum.
 
     Before a table is written, it is empty and has no checksum.
     """
@@ -90,12 +99,17 @@ def write_table(plan: SweepPlan, store: RunStore, folder: Path) -> Written:
     failures: list[dict[str, Any]] = []
     failed = missing = 0
     schema = _schema(plan.inputs)
-    with whole_file(folder / TABLE) as file, pq.ParquetWriter(
-        file, schema, compression="zstd", write_page_checksum=True
-    ) as writer:
+    with (
+        whole_file(folder / TABLE) as file,
+        pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
         waiting: list[Any] = []
         for part in _parts(plan, store):
-            found = [{name: row[name] for name in (*AXES, "error")} for row in part if row["status"] == FAILED]
+            found = [
+                {name: row[name] for name in (*AXES, "error")}
+                for row in part
+                if row["status"] == FAILED
+            ]
             failures += found[: _LISTED_FAILURES - len(failures)]
             failed += len(found)
             missing += sum(row["status"] == MISSING for row in part)
@@ -119,15 +133,28 @@ def _parts(plan: SweepPlan, store: RunStore) -> Iterator[list[dict[str, Any]]]:
             run = found.get(key)
             status = MISSING if run is None else DONE if run.error is None else FAILED
             values = {} if run is None or run.value is None else run.value
-            rows.append({**plan.row(case), "status": status, "error": None if run is None else run.error, **values})
+            rows.append(
+                {
+                    **plan.row(case),
+                    "status": status,
+                    "error": None if run is None else run.error,
+                    **values,
+                }
+            )
         yield rows
 
 
 def write_document(folder: Path, document: dict[str, Any], checksum: str | None) -> None:
-    """Write the record of a sweep, completely or not at all, with its own checksum and that of its table, if there is one."""
+    """Write the record of a sweep, completely or not at all, with its own checksum and that of its
+    table, if there is one."""
     document = sealed(document, DOCUMENT, {} if checksum is None else {TABLE: checksum})
     with whole_file(folder / DOCUMENT) as file:
-        file.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace") + b"\n")
+        file.write(
+            json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False).encode(
+                errors="backslashreplace"
+            )
+            + b"\n"
+        )
 
 
 def read_document(folder: Path) -> dict[str, Any]:
@@ -140,9 +167,13 @@ def read_document(folder: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:
-        raise InputError(f"{folder}: is not a sweep ({DOCUMENT}: {error.strerror or error})") from error
+        raise InputError(
+            f"{folder}: is not a sweep ({DOCUMENT}: {error.strerror or error})"
+        ) from error
     except ValueError as error:
-        raise InputError(f"{path}: is damaged ({error}); run the sweep again, its runs are kept") from error
+        raise InputError(
+            f"{path}: is damaged ({error}); run the sweep again, its runs are kept"
+        ) from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise InputError(f"{path}: is not the record of a sweep of this version ({SCHEMA})")
     for each in (folder, path):
@@ -150,7 +181,10 @@ def read_document(folder: Path) -> dict[str, Any]:
     check_document(document, path)
     grid = document.get("grid")
     if not isinstance(grid, dict) or not all(isinstance(grid.get(axis), list) for axis in AXES):
-        raise InputError(f"{path}: grid: should name the values of each axis; run the sweep again, its runs are kept")
+        raise InputError(
+            f"{path}: grid: should name the values of each axis; run the sweep again, its runs are "
+            "kept"
+        )
     return document
 
 
@@ -178,10 +212,15 @@ class SweepTable:
         path = self.folder / TABLE
         texts = [*(axis for axis in AXES if axis not in ("load", "seed")), "status"]
         try:
-            with pq.ParquetFile(path, memory_map=True, read_dictionary=texts, page_checksum_verification=True) as file:
+            with pq.ParquetFile(
+                path, memory_map=True, read_dictionary=texts, page_checksum_verification=True
+            ) as file:
                 inputs = (file.schema_arrow.metadata or {}).get(b"inputs")
                 if (None if inputs is None else inputs.decode()) != self.document.get("inputs"):
-                    raise InputError(f"{path}: does not belong to {DOCUMENT} (interrupted in between); run the sweep again")
+                    raise InputError(
+                        f"{path}: does not belong to {DOCUMENT} (interrupted in between); run the "
+                        "sweep again"
+                    )
                 check_not_open(path)
                 check_file(self.document, path, DOCUMENT)
                 lacking = [name for name in columns or () if name not in file.schema_arrow.names]
@@ -189,7 +228,9 @@ class SweepTable:
                     raise InputError(f"{path}: has no column {lacking[0]}; run the sweep again")
                 return file.read(None if columns is None else list(columns)).unify_dictionaries()
         except (OSError, KeyError, UnicodeDecodeError, pa.ArrowException) as error:
-            raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())}); run the sweep again") from error
+            raise InputError(
+                f"{path}: cannot be read ({' '.join(str(error).split())}); run the sweep again"
+            ) from error
 
 
 def has_table(folder: Path, document: dict[str, Any]) -> bool:
@@ -211,7 +252,9 @@ def metric_named(name: str) -> str:
     for each in (name, f"{name}_s"):
         if each in known:
             return each
-    raise UsageError(f"there is no metric {name!r}{suggestion(name, known)}; qbatch metrics lists them")
+    raise UsageError(
+        f"there is no metric {name!r}{suggestion(name, known)}; qbatch metrics lists them"
+    )
 
 
 def read_sweep(path: str | os.PathLike[str]) -> SweepTable:

@@ -1,4 +1,5 @@
-"""The application: panels over one board, the source that feeds it, and the keys.  It paints at most four times a second."""
+"""The application: panels over one board, the source that feeds it, and the keys.  It paints at
+most four times a second."""
 
 from __future__ import annotations
 
@@ -56,9 +57,17 @@ class Monitor(Keys):
     VERTICAL_BREAKPOINTS = [(0, "-too-short"), (LEAST[1], "-short"), (36, "-tall")]  # noqa: RUF012
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(key, f"panel('{name}')", f"Panel: {name}", show=False) for name, key in KEYS.items()),
+        *(
+            Binding(key, f"panel('{name}')", f"Panel: {name}", show=False)
+            for name, key in KEYS.items()
+        ),
         Binding("slash", "filter", "Filter"),
-        Binding("w", "job_tab('why')", "Why", tooltip="Why this job waits, and when it is expected to start"),
+        Binding(
+            "w",
+            "job_tab('why')",
+            "Why",
+            tooltip="Why this job waits, and when it is expected to start",
+        ),
         Binding("o", "job_tab('output')", "Output", tooltip="Follow the output of this job"),
         Binding("h", "job('hold')", "Hold", show=False),
         Binding("r", "job('release')", "Release", show=False),
@@ -66,22 +75,44 @@ class Monitor(Keys):
         Binding("m", "job('move')", "Move", show=False, tooltip="Move this job to another queue"),
         Binding("p", "job('priority')", "Priority", show=False),
         Binding("x", "host", "Drain", show=False, tooltip="Drain this host, or resume it"),
-        Binding("e", "queue('submission')", "Enable", show=False, tooltip="Enable or disable this queue"),
-        Binding("t", "queue('execution')", "Start/stop", show=False, tooltip="Start or stop this queue"),
+        Binding(
+            "e", "queue('submission')", "Enable", show=False, tooltip="Enable or disable this queue"
+        ),
+        Binding(
+            "t", "queue('execution')", "Start/stop", show=False, tooltip="Start or stop this queue"
+        ),
         Binding("space", "drive('pause')", "Pause", tooltip="Pause time, or continue"),
-        Binding("full_stop", "drive('step')", "Step", show=False, tooltip="Pause, and go to the next event"),
+        Binding(
+            "full_stop",
+            "drive('step')",
+            "Step",
+            show=False,
+            tooltip="Pause, and go to the next event",
+        ),
         Binding("greater_than_sign", "drive('faster')", "Faster", show=False),
         Binding("less_than_sign", "drive('slower')", "Slower", show=False),
-        Binding("u", "until", "Run until", show=False, tooltip="Run until an instant, a job's start or end, a count"),
+        Binding(
+            "u",
+            "until",
+            "Run until",
+            show=False,
+            tooltip="Run until an instant, a job's start or end, a count",
+        ),
         Binding("g", "jump", "Jump", show=False, tooltip="Jump to an instant of a recording"),
         Binding("c", "columns", "Columns", show=False, tooltip="Choose the columns of this table"),
         Binding("z", "zoom", "Zoom", show=False, tooltip="Show this panel alone, or all again"),
         Binding("T", "theme", "Light/dark", show=False),
         Binding("question_mark", "help", "Keys"),
         Binding("escape", "clear", "Clear", show=False, tooltip="Clear the filter and the marks"),
-        Binding("y", "copy", "Copy", show=False, tooltip="Copy the identifier of this job, or of all marked jobs"),
+        Binding(
+            "y",
+            "copy",
+            "Copy",
+            show=False,
+            tooltip="Copy the identifier of this job, or of all marked jobs",
+        ),
         Binding("q", "quit", "Quit"),
-    ]  # fmt: skip
+    ]
 
     def __init__(self, source: MonitorSource, theme: str = "textual-dark") -> None:
         super().__init__()
@@ -104,8 +135,15 @@ class Monitor(Keys):
         yield Static(id="names")
         with Container(id="board"):
             for panel in PANELS:
-                yield panel.make(self.shown, id=panel.name, classes=f"panel{' bottom' if panel.is_bottom else ''}")
-        yield Input(id="filter", placeholder=f"a word, or {' '.join(f'{name}=' for name in FIELDS)} (procs>=64)")
+                yield panel.make(
+                    self.shown,
+                    id=panel.name,
+                    classes=f"panel{' bottom' if panel.is_bottom else ''}",
+                )
+        yield Input(
+            id="filter",
+            placeholder=f"a word, or {' '.join(f'{name}=' for name in FIELDS)} (procs>=64)",
+        )
         yield Footer(show_command_palette=True)
 
     def on_mount(self) -> None:
@@ -124,7 +162,9 @@ class Monitor(Keys):
     def on_resize(self, event: Resize) -> None:
         """Show a message if the terminal is too small; the style sheet makes it visible then."""
         columns, lines = event.size
-        self.query_one("#small", Static).update(f"too small ({columns}x{lines}): make it {LEAST[0]}x{LEAST[1]} at least")
+        self.query_one("#small", Static).update(
+            f"too small ({columns}x{lines}): make it {LEAST[0]}x{LEAST[1]} at least"
+        )
 
     async def _watch(self) -> None:
         try:
@@ -161,7 +201,9 @@ class Monitor(Keys):
         screen = self.screen
         if isinstance(screen, JobScreen | HostScreen) and screen.is_mounted:
             screen.news()
-        self.asking.changed(changed, {name for name in KEYS if self.query_one(f"#{name}").display}, self._answered)
+        self.asking.changed(
+            changed, {name for name in KEYS if self.query_one(f"#{name}").display}, self._answered
+        )
 
     def _answered(self, name: str) -> None:
         """Draw a panel for which an answer has arrived."""
@@ -184,7 +226,8 @@ class Monitor(Keys):
             for other in self.query(".bottom"):
                 other.set_class(other is panel, "-bottom")
         names = " ".join(
-            f"[b reverse]{key}{each}[/]" if each == name else f"[dim]{key}[/]{each}" for each, key in KEYS.items()
+            f"[b reverse]{key}{each}[/]" if each == name else f"[dim]{key}[/]{each}"
+            for each, key in KEYS.items()
         )
         self.query_one("#names", Static).update(names)
         if panel.can_focus:
@@ -209,7 +252,12 @@ class Monitor(Keys):
         groups = [("everywhere", _bindings(type(self)))]
         focused = self.focused
         if focused is not None:
-            groups.append((f"in this panel ({focused.id or type(focused).__name__})", _bindings(type(focused))))
+            groups.append(
+                (
+                    f"in this panel ({focused.id or type(focused).__name__})",
+                    _bindings(type(focused)),
+                )
+            )
         self.push_screen(Help(groups))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
@@ -217,9 +265,15 @@ class Monitor(Keys):
         for binding in _bindings(type(self)):
             if binding.description and binding.action not in ("quit", "help"):
                 text = f"{binding.tooltip or binding.description} (key {binding.key})"
-                yield SystemCommand(binding.description, text, lambda action=binding.action: self._run(action))
+                yield SystemCommand(
+                    binding.description, text, lambda action=binding.action: self._run(action)
+                )
         for name, key in KEYS.items():
-            yield SystemCommand(f"Panel: {name}", f"Go to this panel (key {key})", lambda name=name: self.action_panel(name))
+            yield SystemCommand(
+                f"Panel: {name}",
+                f"Go to this panel (key {key})",
+                lambda name=name: self.action_panel(name),
+            )
         yield from super().get_system_commands(screen)
 
     def _run(self, action: str) -> None:
@@ -290,7 +344,13 @@ class Monitor(Keys):
             self.asking.more_history(self._answered)
 
     def on_row_table_opened(self, event: RowTable.Opened) -> None:
-        job = event.row.job if event.table.id == "events" else event.row.id if isinstance(event.row, JobRecord) else ""
+        job = (
+            event.row.job
+            if event.table.id == "events"
+            else event.row.id
+            if isinstance(event.row, JobRecord)
+            else ""
+        )
         if job:
             tab = "why" if job in self.shown.waiting else "details"
             self.push_screen(JobScreen(self.shown, self.source, job, tab))
@@ -305,7 +365,11 @@ class Monitor(Keys):
 def _bindings(kind: type[Any]) -> list[Binding]:
     ours = [part for part in kind.__mro__ if part.__module__.startswith("qbatch.")]
     found = [each for part in ours for each in vars(part).get("BINDINGS", ())]
-    return [each for each in found if isinstance(each, Binding) and not each.description.startswith("Panel:")]
+    return [
+        each
+        for each in found
+        if isinstance(each, Binding) and not each.description.startswith("Panel:")
+    ]
 
 
 def watch(source: MonitorSource, theme: str) -> None:

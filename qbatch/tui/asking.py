@@ -1,6 +1,7 @@
 """Data of panels that is not on the board: forecasts, ended jobs, what-if policies.
 
-The monitor asks for it when something has happened and its panel is visible, and pauses for twenty times the last answer's time.
+The monitor asks for it when something has happened and its panel is visible, and pauses for twenty
+times the last answer's time.
 """
 
 from __future__ import annotations
@@ -98,7 +99,11 @@ class Asking:
             self._paces["history"].is_due = True
         if "shadows" in parts:
             self._paces["shadows"].is_due = True
-        questions = {"timeline": self._ask_forecasts, "history": self._ask_history, "shadows": self._ask_shadows}
+        questions = {
+            "timeline": self._ask_forecasts,
+            "history": self._ask_history,
+            "shadows": self._ask_shadows,
+        }
         for name, question in questions.items():
             is_seen = name in visible or (name == "timeline" and "waiting" in visible)
             if is_seen and (self.source.is_live or name == "history"):
@@ -107,7 +112,8 @@ class Asking:
             self._paces["waiting"].ask(lambda: self._ask_waiting(source, answered))
 
     def choose(self, query: Query, answered: Answered) -> None:
-        """Apply a new filter: search the history again; the daemon filters waiting jobs if not all are on the board."""
+        """Apply a new filter: search the history again; the daemon filters waiting jobs if not all
+        are on the board."""
         was, self._query = self._query, query
         if was.text != query.text:
             self.history, self.more = [], ""
@@ -129,11 +135,18 @@ class Asking:
 
     async def _ask_history(self, answered: Answered, after: str = "") -> None:
         query, more = self._query, after
-        names = [each.value for each in query.conditions if each.field == "name" and each.comparison == "="]
+        names = [
+            each.value
+            for each in query.conditions
+            if each.field == "name" and each.comparison == "="
+        ]
         request = History(
-            users=query.exact("user"), queues=query.exact("queue"), status=(query.exact("status") or ("",))[0],
-            name=names[0] if names and "[" not in names[0] else "", limit=SEARCHED if query.text else PAGE,
-        )  # fmt: skip
+            users=query.exact("user"),
+            queues=query.exact("queue"),
+            status=(query.exact("status") or ("",))[0],
+            name=names[0] if names and "[" not in names[0] else "",
+            limit=SEARCHED if query.text else PAGE,
+        )
         found: list[JobRecord] = []
         try:
             # The daemon filters by some fields only; the other conditions are tested here.
@@ -150,11 +163,15 @@ class Asking:
             raise
         if self._query is not query:
             return
-        # Another page comes after the shown jobs, and new jobs before them; pages already shown stay.
+        # Another page comes after the shown jobs, and new jobs before them; pages already shown
+        # stay.
         known = {job.id for job in self.history}
         fresh = list(takewhile(lambda job: job.id not in known, found))
         if after:
-            self.history, self.more = [*self.history, *(job for job in found if job.id not in known)], more
+            self.history, self.more = (
+                [*self.history, *(job for job in found if job.id not in known)],
+                more,
+            )
         elif len(fresh) < len(found):
             self.history = [*fresh, *self.history]
             if len(self.history) > MOST_KEPT:

@@ -1,8 +1,9 @@
 """The board: the monitor's knowledge, as plain data without a screen.
 
-A source writes on one board.  Panels read another, a copy of the first at an instant (:meth:`Board.frame`), which stays the
-same until the next frame.  It holds all running jobs, the first ``WINDOW`` waiting jobs, and the number of waiting jobs.
-``changed`` names the parts that are new for the panels: jobs, hosts, queues, events, clock, server, shadows.
+A source writes on one board.  Panels read another, a copy of the first at an instant
+(:meth:`Board.frame`), which stays the same until the next frame.  It holds all running jobs, the
+first ``WINDOW`` waiting jobs, and the number of waiting jobs. ``changed`` names the parts that are
+new for the panels: jobs, hosts, queues, events, clock, server, shadows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ import msgspec
 
 from qbatch.tui.grid import ShownHosts
 from qbatch.tui.series import Series
-from qbatch.wire.records import ClockRecord, EventRecord, Forecasts, HostRecord, JobRecord, QueueRecord, ServerRecord
+from qbatch.wire.records import (
+    ClockRecord,
+    EventRecord,
+    Forecasts,
+    HostRecord,
+    JobRecord,
+    QueueRecord,
+    ServerRecord,
+)
 from qbatch.wire.resources import parse_duration
 
 WINDOW = 500
@@ -30,7 +39,8 @@ ON_HOSTS = "RSE"
 
 
 class Board:
-    """The state of one batch server according to its events; ``wall`` returns the seconds of a clock that never jumps."""
+    """The state of one batch server according to its events; ``wall`` returns the seconds of a
+    clock that never jumps."""
 
     def __init__(self, wall: Callable[[], float] = time.monotonic) -> None:
         self._wall = wall
@@ -54,7 +64,9 @@ class Board:
     @property
     def waiting_total(self) -> int:
         """Number of waiting jobs in all queues (queued, held, or waiting for a time)."""
-        return sum(queue.counts.get(letter, 0) for queue in self.queues.values() for letter in WAITING)
+        return sum(
+            queue.counts.get(letter, 0) for queue in self.queues.values() for letter in WAITING
+        )
 
     @property
     def is_window(self) -> bool:
@@ -62,11 +74,19 @@ class Board:
         return self.waiting_total > len(self.waiting)
 
     def now(self) -> int:
-        """Return the instant on the server's clock, extrapolated from its last report (or set by a playback)."""
+        """Return the instant on the server's clock, extrapolated from its last report (or set by a
+        playback)."""
         clock = self.clock
-        if self.is_driven or clock.is_paused or self.is_stale or (clock.mode == "virtual" and not clock.speed):
+        if (
+            self.is_driven
+            or clock.is_paused
+            or self.is_stale
+            or (clock.mode == "virtual" and not clock.speed)
+        ):
             return clock.now
-        return clock.now + int((self._wall() - self._mark) * 1e6 * (1.0 if clock.mode == "real" else clock.speed))
+        return clock.now + int(
+            (self._wall() - self._mark) * 1e6 * (1.0 if clock.mode == "real" else clock.speed)
+        )
 
     def take_changed(self) -> set[str]:
         """Return the parts that are new since the last call."""
@@ -76,9 +96,13 @@ class Board:
     # What a source writes
 
     def load(
-        self, server: ServerRecord, hosts: Iterable[HostRecord], queues: Iterable[QueueRecord],
-        running: Iterable[JobRecord], waiting: Iterable[JobRecord],
-    ) -> None:  # fmt: skip
+        self,
+        server: ServerRecord,
+        hosts: Iterable[HostRecord],
+        queues: Iterable[QueueRecord],
+        running: Iterable[JobRecord],
+        waiting: Iterable[JobRecord],
+    ) -> None:
         """Load a whole picture; earlier events stay in the log of events."""
         self.server = server
         self.queues = {queue.name: queue for queue in queues}
@@ -122,8 +146,13 @@ class Board:
         self.forecasts = forecasts
         for each in forecasts.jobs:
             job = self.waiting.get(each.job)
-            if job is not None and (job.estimated_start, job.promised) != (each.start, each.promised):
-                job = msgspec.structs.replace(job, estimated_start=each.start, promised=each.promised)
+            if job is not None and (job.estimated_start, job.promised) != (
+                each.start,
+                each.promised,
+            ):
+                job = msgspec.structs.replace(
+                    job, estimated_start=each.start, promised=each.promised
+                )
                 self.waiting[each.job] = job
         self.changed.add("forecasts")
 
@@ -137,7 +166,9 @@ class Board:
     def set_members(self, prefix: str, jobs: Iterable[JobRecord]) -> None:
         """Update the waiting members of an array; ``prefix`` begins their identifiers."""
         members = {job.id: job for job in jobs if job.state in WAITING and not job.is_array}
-        for name in [each for each in self.waiting if each.startswith(prefix) and each not in members]:
+        for name in [
+            each for each in self.waiting if each.startswith(prefix) and each not in members
+        ]:
             del self.waiting[name]
         for name, job in members.items():
             if name in self.waiting or len(self.waiting) < self.window:
@@ -163,7 +194,9 @@ class Board:
         queue = self.queues.get(record.queue if record is not None else event.queue)
         if queue is not None and event.counts:
             counts = {letter: count for letter, count in event.counts.items() if count}
-            self.queues[queue.name] = msgspec.structs.replace(queue, counts=counts, total=sum(counts.values()))
+            self.queues[queue.name] = msgspec.structs.replace(
+                queue, counts=counts, total=sum(counts.values())
+            )
             self.changed.add("queues")
         if record is not None and not record.is_array:
             self._job(event, record)
@@ -194,7 +227,8 @@ class Board:
             self.running[record.id] = record
         else:
             self._release(record.id)
-            # A new waiting job belongs on the board, but not before waiting jobs that are not loaded yet.
+            # A new waiting job belongs on the board, but not before waiting jobs that are not
+            # loaded yet.
             is_next = self.window > WINDOW or self.waiting_total <= len(self.waiting) + 1
             if record.id in self.waiting or (is_next and len(self.waiting) < self.window):
                 self.waiting[record.id] = record
@@ -216,13 +250,19 @@ class Board:
     # Frames, for panels
 
     def frame(self, other: Board, parts: set[str]) -> None:
-        """Become a copy of another board at this instant.  ``parts``: the parts that have changed there since the last frame.
+        """Become a copy of another board at this instant.  ``parts``: the parts that have changed
+        there since the last frame.
 
-        Panels are drawn line by line, at different times, while events arrive: they need data that does not change.
+        Panels are drawn line by line, at different times, while events arrive: they need data that
+        does not change.
         """
         for name in ("window", "server", "number", "ended", "is_stale", "forecasts"):
             setattr(self, name, getattr(other, name))
-        self.queues, self.running, self.waiting = dict(other.queues), dict(other.running), dict(other.waiting)
+        self.queues, self.running, self.waiting = (
+            dict(other.queues),
+            dict(other.running),
+            dict(other.waiting),
+        )
         self.series = other.series.copy()
         if "events" in parts:
             self.events = other.events.copy()
@@ -242,21 +282,38 @@ class Board:
         duplicate = Board(self._wall)
         for name in ("window", "server", "clock", "number", "ended", "is_stale", "_mark"):
             setattr(duplicate, name, getattr(self, name))
-        duplicate.queues, duplicate.running, duplicate.waiting = dict(self.queues), dict(self.running), dict(self.waiting)
+        duplicate.queues, duplicate.running, duplicate.waiting = (
+            dict(self.queues),
+            dict(self.running),
+            dict(self.waiting),
+        )
         duplicate.grid, duplicate.series = self.grid.copy(), self.series.copy()
         duplicate.events = self.events.copy()
         return duplicate
 
     def become(self, other: Board) -> None:
         """Take over the contents of another board, which must not be used afterwards."""
-        for name in ("server", "clock", "number", "ended", "is_stale", "_mark", "queues", "running", "waiting", "grid",
-                     "series", "events"):  # fmt: skip
+        for name in (
+            "server",
+            "clock",
+            "number",
+            "ended",
+            "is_stale",
+            "_mark",
+            "queues",
+            "running",
+            "waiting",
+            "grid",
+            "series",
+            "events",
+        ):
             setattr(self, name, getattr(other, name))
         self.changed |= {"jobs", "hosts", "queues", "events", "clock", "server"}
 
 
 def _due(job: JobRecord) -> int:
-    """Return when a running job ends at the latest; 0 if that is not simply its start plus its walltime."""
+    """Return when a running job ends at the latest; 0 if that is not simply its start plus its
+    walltime."""
     if job.state != "R" or job.started is None or job.pauses or job.sizes:
         return 0
     walltime = walltime_in(job.resources.get("walltime", ""))

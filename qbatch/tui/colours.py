@@ -1,7 +1,7 @@
 """The colours of jobs: the same for a job in every panel, and distinct for colour-blind readers.
 
-They are from Paul Tol's schemes "light" and "muted" (SRON/EPS/TN/09-002, 2021).  Themes of the terminal's sixteen colours use
-those; without colours (``NO_COLOR``) letters take their place.
+They are from Paul Tol's schemes "light" and "muted" (SRON/EPS/TN/09-002, 2021).  Themes of the
+terminal's sixteen colours use those; without colours (``NO_COLOR``) letters take their place.
 """
 
 from __future__ import annotations
@@ -11,12 +11,43 @@ from functools import lru_cache
 from rich.style import Style
 
 _COLOURS = {
-    "dark": ["#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00", "#CC99BB", "#DDAA77"],
-    "light": ["#4477AA", "#CC5533", "#B8860B", "#CC6677", "#3388AA", "#117755", "#778800", "#666633", "#882255", "#AA7744"],
-    "ansi": [
-        "blue", "red", "yellow", "magenta", "cyan", "green", "bright_blue", "bright_yellow", "bright_magenta", "bright_cyan",
+    "dark": [
+        "#77AADD",
+        "#EE8866",
+        "#EEDD88",
+        "#FFAABB",
+        "#99DDFF",
+        "#44BB99",
+        "#BBCC33",
+        "#AAAA00",
+        "#CC99BB",
+        "#DDAA77",
     ],
-}  # fmt: skip
+    "light": [
+        "#4477AA",
+        "#CC5533",
+        "#B8860B",
+        "#CC6677",
+        "#3388AA",
+        "#117755",
+        "#778800",
+        "#666633",
+        "#882255",
+        "#AA7744",
+    ],
+    "ansi": [
+        "blue",
+        "red",
+        "yellow",
+        "magenta",
+        "cyan",
+        "green",
+        "bright_blue",
+        "bright_yellow",
+        "bright_magenta",
+        "bright_cyan",
+    ],
+}
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

@@ -1,7 +1,8 @@
-"""The processors of each job on each host, for the host grid: assigned when jobs start, released when they end.
+"""The processors of each job on each host, for the host grid: assigned when jobs start, released
+when they end.
 
-A suspended job keeps its place in the picture until another job runs there: a starting job gets free processors first, and
-then those of suspended jobs.
+A suspended job keeps its place in the picture until another job runs there: a starting job gets
+free processors first, and then those of suspended jobs.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ Runs = list[tuple[int, int]]
 
 
 class ShownHost:
-    """One host: its record, its free processors, the running and the suspended jobs (job -> runs of processors), and memory by
-    job.  ``lendable``: the processors of suspended jobs on which no job runs."""
+    """One host: its record, its free processors, the running and the suspended jobs (job -> runs of
+    processors), and memory by job.  ``lendable``: the processors of suspended jobs on which no job
+    runs."""
 
     def __init__(self, record: HostRecord) -> None:
         self.record = record
@@ -39,12 +41,16 @@ class ShownHost:
         theirs = self.runs.values()
         return [
             (max(low, first), min(high, last))
-            for owned in self.stopped.values() for low, high in owned
-            for runs in theirs for first, last in runs if first < high and last > low
-        ]  # fmt: skip
+            for owned in self.stopped.values()
+            for low, high in owned
+            for runs in theirs
+            for first, last in runs
+            if first < high and last > low
+        ]
 
     def take(self, job: str, procs: int) -> Runs:
-        """Assign processors to a job: free ones, then those of suspended jobs; fewer if there are not enough."""
+        """Assign processors to a job: free ones, then those of suspended jobs; fewer if there are
+        not enough."""
         taken = self.free.take(procs)
         taken += self.lendable.take(procs - _count(taken))
         self.runs.setdefault(job, []).extend(taken)
@@ -58,14 +64,16 @@ class ShownHost:
         return _count(runs)
 
     def stop(self, job: str) -> int:
-        """Suspend a job, so that others may run in its place; return the number of its processors."""
+        """Suspend a job, so that others may run in its place; return the number of its
+        processors."""
         if job not in self.runs:
             return 0
         self.stopped[job] = list(self.runs[job])
         return self.give_back(job)
 
     def resume(self, job: str) -> int:
-        """Resume a suspended job, in its old place if no job runs there; return the number of its processors."""
+        """Resume a suspended job, in its old place if no job runs there; return the number of its
+        processors."""
         owned = self.stopped.pop(job, [])
         taken = [part for low, high in owned for part in self.lendable.remove(low, high)]
         self.runs.setdefault(job, []).extend(taken)
@@ -176,7 +184,8 @@ class ShownHosts:
             self._touched.add(name)
 
     def follow(self, other: ShownHosts) -> None:
-        """Copy another grid for display; hosts that have not changed since the last time are not copied."""
+        """Copy another grid for display; hosts that have not changed since the last time are not
+        copied."""
         touched, other._touched = other._touched, set()
         if touched is None or self._followed is not other:
             self.places = {name: place.copy() for name, place in other.places.items()}
@@ -189,7 +198,10 @@ class ShownHosts:
         duplicate.busy = self.busy
         for name, place in self.places.items():
             duplicate.places[name] = place.copy()
-        duplicate._homes = {job: [duplicate.places[each.record.name] for each in homes] for job, homes in self._homes.items()}
+        duplicate._homes = {
+            job: [duplicate.places[each.record.name] for each in homes]
+            for job, homes in self._homes.items()
+        }
         return duplicate
 
 
@@ -198,13 +210,20 @@ def _count(runs: Iterable[tuple[int, int]]) -> int:
 
 
 def chunks_of(job: JobRecord) -> list[tuple[str, int, int]]:
-    """Return (host, processors, bytes) of each chunk of a running job, from ``exec_vnode`` or ``exec_host``."""
+    """Return (host, processors, bytes) of each chunk of a running job, from ``exec_vnode`` or
+    ``exec_host``."""
     found = []
     if job.exec_vnode:
         for part in job.exec_vnode.split("+"):
             name, *values = part.strip("()").split(":")
             known = dict(value.split("=", 1) for value in values if "=" in value)
-            found.append((name, int(known.get("ncpus", "0")), parse_size(known["mem"]) if "mem" in known else 0))
+            found.append(
+                (
+                    name,
+                    int(known.get("ncpus", "0")),
+                    parse_size(known["mem"]) if "mem" in known else 0,
+                )
+            )
         return found
     for part in job.exec_host.split("+") if job.exec_host else ():
         name, _, slot = part.partition("/")

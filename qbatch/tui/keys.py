@@ -26,7 +26,8 @@ _NO_JOB = "go to a job first: keys 3, 4 or 2, then the arrows"
 
 
 class Keys(App[None]):
-    """The keys for jobs, hosts, queues and time, over the board, the shown copy of it, and its source."""
+    """The keys for jobs, hosts, queues and time, over the board, the shown copy of it, and its
+    source."""
 
     board: Board
     shown: Board
@@ -41,7 +42,9 @@ class Keys(App[None]):
 
     def chosen_jobs(self) -> list[JobRecord]:
         """Return the marked jobs of the table in focus, else the job under the cursor."""
-        table = self.screen.query_one(JobTable) if isinstance(self.screen, HostScreen) else self.focused
+        table = (
+            self.screen.query_one(JobTable) if isinstance(self.screen, HostScreen) else self.focused
+        )
         if isinstance(table, JobTable) and not isinstance(self.screen, JobScreen):
             return list(table.chosen_rows)
         job = self.chosen_job()
@@ -67,7 +70,9 @@ class Keys(App[None]):
         if not jobs:
             self.complain(_NO_JOB)
         else:
-            self.run_worker(self._do(actions.to_jobs(what, jobs, self.board, self.source, self.show_screen)))
+            self.run_worker(
+                self._do(actions.to_jobs(what, jobs, self.board, self.source, self.show_screen))
+            )
 
     def action_copy(self) -> None:
         names = " ".join(job.id for job in self.chosen_jobs())
@@ -90,7 +95,9 @@ class Keys(App[None]):
         if not name:
             self.complain("go to a host first: key 1, then the arrows")
         else:
-            self.run_worker(self._do(actions.to_host(name, self.board, self.source, self.show_screen)))
+            self.run_worker(
+                self._do(actions.to_host(name, self.board, self.source, self.show_screen))
+            )
 
     def action_queue(self, what: str) -> None:
         table = self.focused
@@ -98,12 +105,16 @@ class Keys(App[None]):
             self.complain("go to a queue first: key 7, then the arrows")
         else:
             name = table.current.name
-            self.run_worker(self._do(actions.to_queue(what, name, self.board, self.source, self.show_screen)))
+            self.run_worker(
+                self._do(actions.to_queue(what, name, self.board, self.source, self.show_screen))
+            )
 
     async def _do(self, action: Awaitable[actions.CommandResult | None]) -> None:
         done = await action
         if done is not None:
-            self.notify(clean(done.text), severity="information" if done.is_done else "error", markup=False)
+            self.notify(
+                clean(done.text), severity="information" if done.is_done else "error", markup=False
+            )
 
     def action_drive(self, what: str) -> None:
         if what == "pause":
@@ -130,15 +141,22 @@ class Keys(App[None]):
     def action_jump(self) -> None:
         played = self.source.progress()
         if played is None:
-            self.complain("only a recording allows jumps; with a daemon in virtual time use u (run until)")
+            self.complain(
+                "only a recording allows jumps; with a daemon in virtual time use u (run until)"
+            )
             return
         now, length = played
         begin = self.board.now() - now
 
         def read(text: str) -> dict[str, Any]:
-            return {"action": "jump", "at": driving.read_instant(text, self.board.now(), begin, length)}
+            return {
+                "action": "jump",
+                "at": driving.read_instant(text, self.board.now(), begin, length),
+            }
 
-        self._ask_time("Jump to?", f"50% · +2h · -15m · an instant (it is {short_span(length)} long)", read)
+        self._ask_time(
+            "Jump to?", f"50% · +2h · -15m · an instant (it is {short_span(length)} long)", read
+        )
 
     def _ask_time(self, question: str, hint: str, read: Callable[[str], dict[str, Any]]) -> None:
         async def ask() -> None:

@@ -1,4 +1,5 @@
-"""A live daemon as a source: its pushed events, requests on the same connection, and automatic reconnection."""
+"""A live daemon as a source: its pushed events, requests on the same connection, and automatic
+reconnection."""
 
 from __future__ import annotations
 
@@ -16,8 +17,25 @@ from qbatch.tui.board import ON_HOSTS, WAITING, WINDOW, Board
 from qbatch.wire.errors import ErrorRecord, Refusal, refusal_of
 from qbatch.wire.frames import LONGEST_REPLY, FrameError, Splitter, encode
 from qbatch.wire.paths import check_socket, socket_path
-from qbatch.wire.records import ClockRecord, Done, EventRecord, Hosts, JobRecord, Jobs, Queues, ServerRecord
-from qbatch.wire.requests import HostStatus, JobStatus, QueueStatus, Request, ServerStatus, Subscribe, Time
+from qbatch.wire.records import (
+    ClockRecord,
+    Done,
+    EventRecord,
+    Hosts,
+    JobRecord,
+    Jobs,
+    Queues,
+    ServerRecord,
+)
+from qbatch.wire.requests import (
+    HostStatus,
+    JobStatus,
+    QueueStatus,
+    Request,
+    ServerStatus,
+    Subscribe,
+    Time,
+)
 
 Result = TypeVar("Result", bound=msgspec.Struct)
 
@@ -28,7 +46,8 @@ PHASE_PAUSE = 1.0
 """Seconds between two requests for the current slice."""
 
 REFILL = WINDOW // 2
-"""Number of waiting jobs on the board below which another page is requested, if the daemon has more."""
+"""Number of waiting jobs on the board below which another page is requested, if the daemon has
+more."""
 
 PATIENCE = 3.0
 """Seconds without an answer after which the daemon is reported as not answering."""
@@ -76,7 +95,8 @@ class Live:
 
     @property
     def trouble(self) -> str:
-        """The problem of the connection, empty if there is none: the daemon is gone, or an answer is late."""
+        """The problem of the connection, empty if there is none: the daemon is gone, or an answer
+        is late."""
         if self._trouble or not self._asked:
             return self._trouble
         since = time.monotonic() - min(self._asked.values())
@@ -101,10 +121,14 @@ class Live:
                     raise
                 if not self._trouble:
                     board.say("the daemon has gone; waiting for it to come back")
-                self._trouble = f"refused: {error}" if isinstance(error, Refusal) else "no daemon: reconnecting"
+                self._trouble = (
+                    f"refused: {error}" if isinstance(error, Refusal) else "no daemon: reconnecting"
+                )
                 board.is_stale = True
                 board.changed |= {"clock", "server"}
-                pause = 0.2 if isinstance(error, ConnectionLost) else min(pause + 0.2, LONGEST_PAUSE)
+                pause = (
+                    0.2 if isinstance(error, ConnectionLost) else min(pause + 0.2, LONGEST_PAUSE)
+                )
             self._lose()
             await asyncio.sleep(pause)
 
@@ -133,20 +157,24 @@ class Live:
                 await reading
 
     async def _follow_unannounced(self, board: Board) -> None:
-        """Ask again for what no event reports: the policy, the current slice, and the queues of hosts."""
+        """Ask again for what no event reports: the policy, the current slice, and the queues of
+        hosts."""
         while True:
             await asyncio.sleep(PHASE_PAUSE)
             server, was = await self.ask(ServerStatus(), ServerRecord), board.server
             if board.has_host_queues or server.policy != was.policy:
                 board.set_host_queues((await self.ask(HostStatus(), Hosts)).hosts)
             if (server.phases, server.policy) != (was.phases, was.policy):
-                board.server = msgspec.structs.replace(board.server, phases=server.phases, policy=server.policy)
+                board.server = msgspec.structs.replace(
+                    board.server, phases=server.phases, policy=server.policy
+                )
                 board.changed.add("server")
 
     async def load(self, board: Board) -> None:
         """Subscribe and load a whole picture.
 
-        The picture takes several requests; events between the first and the last answer are kept and applied after it.
+        The picture takes several requests; events between the first and the last answer are kept
+        and applied after it.
         """
         async with self._loading:
             self._kept = []
@@ -157,7 +185,12 @@ class Live:
             running = await self._pages(JobStatus(states=ON_HOSTS, subjobs=True))
             waiting = await self._pages(self._waiting, WINDOW)
             board.load(server, hosts.hosts, queues.queues, running, waiting)
-            self._record(board, lambda recorder: recorder.picture(server, hosts.hosts, queues.queues, running, waiting))
+            self._record(
+                board,
+                lambda recorder: recorder.picture(
+                    server, hosts.hosts, queues.queues, running, waiting
+                ),
+            )
             kept, self._kept = self._kept, None
             for event in kept:
                 self._take(event, board)
@@ -172,7 +205,8 @@ class Live:
                 board.say(f"the recording ends here: {error.strerror}")
 
     async def choose_waiting(self, users: tuple[str, ...], queues: tuple[str, ...]) -> None:
-        """Make the daemon filter the waiting jobs on the board (for a filter over more than one page)."""
+        """Make the daemon filter the waiting jobs on the board (for a filter over more than one
+        page)."""
         assert self._board is not None
         self._waiting = msgspec.structs.replace(self._waiting, users=users, queues=queues)
         waiting = await self._pages(self._waiting, WINDOW)
@@ -213,7 +247,9 @@ class Live:
         try:
             return msgspec.json.decode(frame.result, type=kind)
         except msgspec.DecodeError as error:
-            raise Refusal("protocol-version", f"the daemon's answer cannot be read ({error})") from None
+            raise Refusal(
+                "protocol-version", f"the daemon's answer cannot be read ({error})"
+            ) from None
 
     async def drive(self, action: str, **given: Any) -> None:
         clock = await self.ask(Time(action=action, **given), ClockRecord)
@@ -249,7 +285,8 @@ class Live:
         raise ConnectionLost(f"the daemon at {self.path} has gone")
 
     def _take_instant(self, board: Board) -> None:
-        """Apply all events of an instant at once, so that none of them is seen without the others."""
+        """Apply all events of an instant at once, so that none of them is seen without the
+        others."""
         instant, self._instant = self._instant, []
         for event in instant:
             self._take(event, board)
@@ -257,7 +294,8 @@ class Live:
     def _take(self, event: EventRecord, board: Board) -> None:
         self._record(board, lambda recorder: recorder.event(event))
         board.apply(event)
-        if event.kind == "queue" and not event.queue:  # the configuration was read again: every queue may be new
+        # The configuration was read again: every queue may be new.
+        if event.kind == "queue" and not event.queue:
             self._later(self.load(board))
         elif event.kind in ("host", "queue"):
             self._want(board, event.kind, event.host)
@@ -280,7 +318,8 @@ class Live:
         task.add_done_callback(self._tasks.discard)
 
     def _want(self, board: Board, what: str, name: str) -> None:
-        """Ask soon for something that an event only reports as changed; many such requests are sent as one."""
+        """Ask soon for something that an event only reports as changed; many such requests are sent
+        as one."""
         self._wanted.add((what, name))
         if len(self._wanted) == 1:
             self._later(self._ask_wanted(board))
@@ -297,12 +336,22 @@ class Live:
             number = array.partition("[")[0]
             before = str(int(number) - 1) if number.isdecimal() and int(number) > 1 else ""
             page = await self.ask(msgspec.structs.replace(self._waiting, after=before), Jobs)
-            board.set_members(f"{number}[", [job for job in page.jobs if job.id.startswith(f"{number}[")])
-        if any(what != "array" for what, _ in wanted):  # no event reports it, so a recording needs a picture
-            server = msgspec.structs.replace(board.server, clock=msgspec.structs.replace(board.clock, now=board.now()))
+            board.set_members(
+                f"{number}[", [job for job in page.jobs if job.id.startswith(f"{number}[")]
+            )
+        # No event reports it, so a recording needs a picture.
+        if any(what != "array" for what, _ in wanted):
+            server = msgspec.structs.replace(
+                board.server, clock=msgspec.structs.replace(board.clock, now=board.now())
+            )
             places = [place.record for place in board.grid.places.values()]
             jobs = list(board.running.values()), list(board.waiting.values())
-            self._record(board, lambda recorder: recorder.picture(server, places, list(board.queues.values()), *jobs))
+            self._record(
+                board,
+                lambda recorder: recorder.picture(
+                    server, places, list(board.queues.values()), *jobs
+                ),
+            )
 
     async def _fill(self, board: Board) -> None:
         """Ask for another page of waiting jobs, after the last one on the board."""
@@ -325,5 +374,7 @@ class Live:
         self._wanted.clear()
         for answer in self._answers.values():
             if not answer.done():
-                answer.set_exception(ConnectionLost(f"the connection to {self.path} broke before the answer came"))
+                answer.set_exception(
+                    ConnectionLost(f"the connection to {self.path} broke before the answer came")
+                )
         self._answers.clear()

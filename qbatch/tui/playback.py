@@ -1,4 +1,5 @@
-"""A recording as a source: it plays, pauses, steps and jumps; occasional keyframes make going back cheap."""
+"""A recording as a source: it plays, pauses, steps and jumps; occasional keyframes make going back
+cheap."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ TURN = 2000
 
 
 class Playback:
-    """A recorded run, from the events of a recording; ``wall`` returns the seconds of a clock that never jumps."""
+    """A recorded run, from the events of a recording; ``wall`` returns the seconds of a clock that
+    never jumps."""
 
     is_live = False
     trouble = ""
@@ -87,15 +89,21 @@ class Playback:
         stopped = await self._forward(board, bisect_right(self.recording.at, goal))
         self._now = board.clock.now if stopped else min(goal, last)
         self._set_clock()
-        is_reached = self._until is not None and self._until[0] == "until" and self._now >= int(self._until[1])
+        is_reached = (
+            self._until is not None
+            and self._until[0] == "until"
+            and self._now >= int(self._until[1])
+        )
         if stopped or is_reached or self._now >= last:
             self.is_paused, self._until = True, None
             self._set_clock()
 
     async def _forward(self, board: Board, place: int) -> bool:
-        """Apply the events up to a place between two instants; return whether the awaited event has happened.
+        """Apply the events up to a place between two instants; return whether the awaited event has
+        happened.
 
-        The screen updates between two instants only, and all events of the awaited instant are applied.
+        The screen updates between two instants only, and all events of the awaited instant are
+        applied.
         """
         turn, is_over = self._place + TURN, False
         while self._place < place:
@@ -109,7 +117,9 @@ class Playback:
                 self._now, is_over = event.at, True
                 place = min(place, bisect_right(self.recording.at, event.at))
                 board.set_clock(msgspec.structs.replace(board.clock, now=event.at))
-            is_between = self._place == len(self.recording.at) or self.recording.at[self._place] != event.at
+            is_between = (
+                self._place == len(self.recording.at) or self.recording.at[self._place] != event.at
+            )
             if self._place >= turn and is_between:
                 turn, self._now = self._place + TURN, event.at
                 self._set_clock()
@@ -117,12 +127,15 @@ class Playback:
         return is_over
 
     def _keep(self, board: Board) -> None:
-        """Keep the present state as a keyframe, without its log of events, which is in the recording."""
+        """Keep the present state as a keyframe, without its log of events, which is in the
+        recording."""
         frame = self._keyframes[self._place] = board.keyframe()
         frame.events.clear()
         if len(self._keyframes) > MOST_KEYFRAMES:
             self._every *= 2
-            self._keyframes = {place: each for place, each in self._keyframes.items() if place % self._every == 0}
+            self._keyframes = {
+                place: each for place, each in self._keyframes.items() if place % self._every == 0
+            }
 
     def _is_awaited(self, kind: str, job: str) -> bool:
         if self._until is None or self._until[0] == "until":
@@ -145,12 +158,15 @@ class Playback:
             board.load(server, picture.hosts, picture.queues, picture.running, picture.waiting)
 
     async def _show(self, board: Board, place: int) -> None:
-        """Show the state before an event: continue from here, or from the last keyframe before it."""
+        """Show the state before an event: continue from here, or from the last keyframe before
+        it."""
         start = max((each for each in self._keyframes if each <= place), default=0)
         if place < self._place or start > self._place:
             if start in self._keyframes:
                 board.become(self._keyframes[start].keyframe())
-                latest = (self.recording.event(each) for each in range(max(start - MOST_EVENTS, 0), start))
+                latest = (
+                    self.recording.event(each) for each in range(max(start - MOST_EVENTS, 0), start)
+                )
                 board.events.extend(event for event in latest if event.kind != "clock")
             self._place = start
         until, self._until = self._until, None
@@ -160,7 +176,9 @@ class Playback:
         self._until = until
 
     def _clock(self, now: int) -> ClockRecord:
-        known = self._board.clock if self._board is not None else ClockRecord(mode="scaled", now=now)
+        known = (
+            self._board.clock if self._board is not None else ClockRecord(mode="scaled", now=now)
+        )
         until = "" if self._until is None else f"{self._until[1]}"
         shown = {"speed": self.speed, "is_paused": self.is_paused, "until": until}
         return msgspec.structs.replace(known, mode="scaled", now=now, **shown)
@@ -199,7 +217,11 @@ class Playback:
                         await self._show(board, bisect_right(self.recording.at, at))
                         self._now = at
                 case "until" | "until-start" | "until-end" | "until-count":
-                    wanted = given.get("at") if action == "until" else given.get("job") or given.get("count") or 1
+                    wanted = (
+                        given.get("at")
+                        if action == "until"
+                        else given.get("job") or given.get("count") or 1
+                    )
                     if wanted is None:
                         raise Refusal("bad-value", "name an instant")
                     self._until, self.is_paused = (action, wanted), False
@@ -246,7 +268,10 @@ class Playback:
                 and (not request.users or job.user in request.users)
                 and (not request.queues or job.queue in request.queues)
                 and (not request.name or fnmatchcase(job.name, request.name))
-                and (request.status in ("", str(job.exit_status)) or (request.status == "failed" and job.exit_status))
+                and (
+                    request.status in ("", str(job.exit_status))
+                    or (request.status == "failed" and job.exit_status)
+                )
             ):
                 found.append(job)
                 if len(found) == request.limit:
@@ -255,6 +280,7 @@ class Playback:
 
 
 def _round(speed: float) -> float:
-    """Return the smallest speed of the series 1, 2, 5, 10, 20, 50 ... that is not below this one."""
+    """Return the smallest speed of the series 1, 2, 5, 10, 20, 50 ... that is not below this
+    one."""
     steps = (step * 10**power for power in range(12) for step in (1, 2, 5))
     return next((float(step) for step in steps if step >= speed), speed)

@@ -1,4 +1,5 @@
-"""The filter of the tables: ``user=alice state=Q procs>=64 sim*`` keeps the jobs that satisfy every condition."""
+"""The filter of the tables: ``user=alice state=Q procs>=64 sim*`` keeps the jobs that satisfy every
+condition."""
 
 from __future__ import annotations
 
@@ -13,10 +14,23 @@ from qbatch.wire.records import JobRecord
 from qbatch.wire.resources import parse_duration, parse_size
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge, "<=": operator.le, "!=": operator.ne, ">": operator.gt, "<": operator.lt, "=": operator.eq,
-}  # fmt: skip
+    ">=": operator.ge,
+    "<=": operator.le,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+    "=": operator.eq,
+}
 
-_STATES = {"queued": "Q", "waiting": "Q", "held": "H", "running": "R", "suspended": "S", "ended": "F", "finished": "F"}
+_STATES = {
+    "queued": "Q",
+    "waiting": "Q",
+    "held": "H",
+    "running": "R",
+    "suspended": "S",
+    "ended": "F",
+    "finished": "F",
+}
 
 _WORDS: dict[str, Callable[[JobRecord], str]] = {
     "id": lambda job: job.id.partition(".")[0],
@@ -29,7 +43,10 @@ _WORDS: dict[str, Callable[[JobRecord], str]] = {
 }
 
 _NUMBERS: dict[str, tuple[Callable[[JobRecord], float | None], Callable[[str], float]]] = {
-    "procs": (lambda job: procs_now(job) if job.resources.get("ncpus", "1").isdigit() else None, float),
+    "procs": (
+        lambda job: procs_now(job) if job.resources.get("ncpus", "1").isdigit() else None,
+        float,
+    ),
     "priority": (lambda job: float(job.priority), float),
     "status": (lambda job: None if job.exit_status is None else float(job.exit_status), float),
     "walltime": (lambda job: parse_duration(job.resources.get("walltime", "0")), parse_duration),
@@ -64,8 +81,11 @@ class Query:
         return all(test(job) for test in self._tests)
 
     def exact(self, field: str) -> tuple[str, ...]:
-        """Return the value that a field must have, for the daemon's own filter; empty if there is none."""
-        found = [each.value for each in self.conditions if each.field == field and each.comparison == "="]
+        """Return the value that a field must have, for the daemon's own filter; empty if there is
+        none."""
+        found = [
+            each.value for each in self.conditions if each.field == field and each.comparison == "="
+        ]
         return (found[0],) if len(found) == 1 and not set(found[0]) & set("*?[") else ()
 
 
@@ -74,9 +94,14 @@ def _condition(word: str) -> Condition:
         field, found, value = word.partition(sign)
         if found:
             if field not in FIELDS:
-                raise UsageError(f"filter: no field {field!r}{suggestion(field, FIELDS)}; known: {', '.join(FIELDS)}")
+                raise UsageError(
+                    f"filter: no field {field!r}{suggestion(field, FIELDS)}; known: "
+                    f"{', '.join(FIELDS)}"
+                )
             if field in _WORDS and sign not in ("=", "!="):
-                raise UsageError(f"filter: {word}: {field} is a word; write {field}={value} or {field}!={value}")
+                raise UsageError(
+                    f"filter: {word}: {field} is a word; write {field}={value} or {field}!={value}"
+                )
             return Condition(field, sign, value)
     return Condition("", "", word)
 
@@ -98,7 +123,9 @@ def _test(condition: Condition) -> Callable[[JobRecord], bool]:
     try:
         limit = read(value)
     except ValueError:
-        raise UsageError(f"filter: {field}{sign}{value}: {value!r} is not a value of {field}") from None
+        raise UsageError(
+            f"filter: {field}{sign}{value}: {value!r} is not a value of {field}"
+        ) from None
     compare = _OPERATORS[sign]
 
     def test(job: JobRecord) -> bool:

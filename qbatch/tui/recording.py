@@ -1,7 +1,8 @@
 """Recorded runs: what a monitor recorded while it watched, as numbered events.
 
-A recording is UTF-8 JSON lines: a header (``{"schema": "qbatch.recording/1", ...}``), then ``{"picture": ...}`` for each whole
-picture and ``{"event": ...}`` for each event, as the daemon sent it (docs/reference/protocol.md).
+A recording is UTF-8 JSON lines: a header (``{"schema": "qbatch.recording/1", ...}``), then
+``{"picture": ...}`` for each whole picture and ``{"event": ...}`` for each event, as the daemon
+sent it (docs/reference/protocol.md).
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from typing import BinaryIO, Protocol
 import msgspec
 
 from qbatch.model.errors import InputError
-from qbatch.wire.records import EventRecord, HostRecord, JobRecord, QueueRecord, Record, ServerRecord
+from qbatch.wire.records import (
+    EventRecord,
+    HostRecord,
+    JobRecord,
+    QueueRecord,
+    Record,
+    ServerRecord,
+)
 
 SCHEMA = "qbatch.recording/1"
 """The schema of the recordings that this program writes and reads."""
@@ -77,10 +85,20 @@ class RecordingWriter:
         self._file = file
         self._write({"schema": SCHEMA, "version": version})
 
-    def picture(self, server: ServerRecord, hosts: Sequence[HostRecord], queues: Sequence[QueueRecord],
-                running: Sequence[JobRecord], waiting: Sequence[JobRecord]) -> None:  # fmt: skip
+    def picture(
+        self,
+        server: ServerRecord,
+        hosts: Sequence[HostRecord],
+        queues: Sequence[QueueRecord],
+        running: Sequence[JobRecord],
+        waiting: Sequence[JobRecord],
+    ) -> None:
         picture = Picture(
-            server=server, hosts=tuple(hosts), queues=tuple(queues), running=tuple(running), waiting=tuple(waiting)
+            server=server,
+            hosts=tuple(hosts),
+            queues=tuple(queues),
+            running=tuple(running),
+            waiting=tuple(waiting),
         )
         self._write({"picture": picture})
 
@@ -125,10 +143,13 @@ class FileRecording:
             try:
                 line = _lines.decode(data[place:end])
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise InputError(f"{path}, line {number}: not a line of a recording ({error})") from None
+                raise InputError(
+                    f"{path}, line {number}: not a line of a recording ({error})"
+                ) from None
             if number == 1 and line.schema != SCHEMA:
                 raise InputError(
-                    f"{path}: not a recording of this version (schema {line.schema or 'missing'!r}, not {SCHEMA}); "
+                    f"{path}: not a recording of this version (schema "
+                    f"{line.schema or 'missing'!r}, not {SCHEMA}); "
                     "qbatch top --record FILE makes one"
                 )
             if bytes(line.picture):
@@ -141,7 +162,9 @@ class FileRecording:
                 self._ends.append(end)
             place = end + 1
         if 0 not in self._pictures:
-            raise InputError(f"{path}: the recording has no first picture; it was cut off at its beginning")
+            raise InputError(
+                f"{path}: the recording has no first picture; it was cut off at its beginning"
+            )
 
     def picture(self, place: int) -> Picture | None:
         where = self._pictures.get(place)

@@ -1,6 +1,8 @@
-"""A table that draws only the rows on the screen: fixed widths, a cursor that stays on its row, sorting, any length.
+"""A table that draws only the rows on the screen: fixed widths, a cursor that stays on its row,
+sorting, any length.
 
-(Textual's own table measures every cell: 2,000 rows of eight columns take it 0.7 s; this one measures only the 40 visible lines.)
+(Textual's own table measures every cell: 2,000 rows of eight columns take it 0.7 s; this one
+measures only the 40 visible lines.)
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from qbatch.tui.styled import Styled
 
 
 class TableColumn(NamedTuple):
-    """A column: the ``text`` of a row, the key ``order`` to sort by, ``tone`` (the name of a component class) or None.
+    """A column: the ``text`` of a row, the key ``order`` to sort by, ``tone`` (the name of a
+    component class) or None.
 
-    If the columns up to the last vital one do not fit, those with ``gives_way`` move behind it, 1 first, then 2 ...
+    If the columns up to the last vital one do not fit, those with ``gives_way`` move behind it, 1
+    first, then 2 ...
     """
 
     key: str
@@ -86,7 +90,9 @@ class RowTable(Styled, can_focus=True):
 
         table: RowTable
 
-    def __init__(self, columns: Sequence[TableColumn], key: Callable[[Any], Any], empty: str, **given: Any) -> None:
+    def __init__(
+        self, columns: Sequence[TableColumn], key: Callable[[Any], Any], empty: str, **given: Any
+    ) -> None:
         super().__init__(**given)
         self.columns = list(columns)
         self.shown = [column.key for column in columns]
@@ -101,7 +107,8 @@ class RowTable(Styled, can_focus=True):
         self.visible_columns = self.columns
 
     def _arrange(self) -> None:
-        """Put the shown columns in order, so that vital ones are visible without scrolling, and draw."""
+        """Put the shown columns in order, so that vital ones are visible without scrolling, and
+        draw."""
         chosen = [column for column in self.columns if column.key in self.shown]
         available = self.scrollable_content_region.width
         behind: list[TableColumn] = []
@@ -110,7 +117,9 @@ class RowTable(Styled, can_focus=True):
             head = chosen[: ends[-1] + 1] if ends else []
             yielding = [column for column in head if column.gives_way]
             if sum(column.width + 1 for column in head) <= available or not yielding:
-                chosen[len(head) : len(head)] = [column for column in self.columns if column in behind]
+                chosen[len(head) : len(head)] = [
+                    column for column in self.columns if column in behind
+                ]
                 break
             first = min(yielding, key=lambda column: column.gives_way)
             chosen.remove(first)
@@ -150,9 +159,15 @@ class RowTable(Styled, can_focus=True):
     def fill(self, rows: Sequence[Any]) -> None:
         """Show these rows in the chosen order; the cursor stays on its row, or else on its line."""
         column = next((each for each in self.columns if each.key == self.sort_key), None)
-        self.rows = list(rows) if column is None else sorted(rows, key=column.order, reverse=self.is_reversed)
+        self.rows = (
+            list(rows)
+            if column is None
+            else sorted(rows, key=column.order, reverse=self.is_reversed)
+        )
         key = self._cursor_key
-        if key is not None and not (self.cursor < len(self.rows) and self.key(self.rows[self.cursor]) == key):
+        if key is not None and not (
+            self.cursor < len(self.rows) and self.key(self.rows[self.cursor]) == key
+        ):
             at = next((place for place, row in enumerate(self.rows) if self.key(row) == key), None)
             self.cursor = at if at is not None else self.cursor
         self.cursor = max(min(self.cursor, len(self.rows) - 1), 0)
@@ -162,10 +177,13 @@ class RowTable(Styled, can_focus=True):
         self._arrange()
 
     def choose(self, keys: Sequence[str]) -> None:
-        self.shown = [column.key for column in self.columns if column.key in keys] or [self.columns[0].key]
+        self.shown = [column.key for column in self.columns if column.key in keys] or [
+            self.columns[0].key
+        ]
         self._arrange()
 
-    def on_resize(self) -> None:  # the widths of the columns are fixed, but not their order and the height
+    # The widths of the columns are fixed, but not their order and the height.
+    def on_resize(self) -> None:
         self._arrange()
 
     # The cursor
@@ -208,7 +226,9 @@ class RowTable(Styled, can_focus=True):
         self.cursor = max(min(place, len(self.rows) - 1), 0)
         self._cursor_key = self.key(self.rows[self.cursor]) if self.rows else None
         # The heading covers the first line of the scrolled area.
-        self.scroll_to_region(Region(int(self.scroll_offset.x), self.cursor, 1, 2), animate=False, force=True)
+        self.scroll_to_region(
+            Region(int(self.scroll_offset.x), self.cursor, 1, 2), animate=False, force=True
+        )
         self.refresh()
         if self.cursor >= len(self.rows) - 2:
             self.post_message(self.NearEnd(self))
@@ -245,7 +265,9 @@ class RowTable(Styled, can_focus=True):
         if place >= len(self.rows):
             text = self.empty if not self.rows and y == 1 else ""
             style = self.tone("muted")
-            return Strip([Segment(set_cell_size(f" {text}" if text else "", width), style if text else base)])
+            return Strip(
+                [Segment(set_cell_size(f" {text}" if text else "", width), style if text else base)]
+            )
         row = self.rows[place]
         is_cursor = place == self.cursor
         if is_cursor:
@@ -254,7 +276,9 @@ class RowTable(Styled, can_focus=True):
         for column in self._drawn(x, width):
             tone = column.tone(row) if column.tone is not None and not is_cursor else None
             style = self.tone(tone) if tone else base
-            segments.append(Segment(_cell(column.text(row), column.width, is_right=column.is_right), style))
+            segments.append(
+                Segment(_cell(column.text(row), column.width, is_right=column.is_right), style)
+            )
         if self.marked and self.key(row) in self.marked:
             mark = base if is_cursor else self.tone("accent")
             segments[0] = Segment(f"{segments[0].text[:-1]}●", mark)
@@ -264,8 +288,16 @@ class RowTable(Styled, can_focus=True):
         style = self.tone("heading")
         segments = []
         for column in self._drawn(x, width):
-            mark = ("▼" if self.is_reversed else "▲") if column.key == self.sort_key and column.title else ""
-            segments.append(Segment(_cell(f"{column.title}{mark}", column.width, is_right=column.is_right), style))
+            mark = (
+                ("▼" if self.is_reversed else "▲")
+                if column.key == self.sort_key and column.title
+                else ""
+            )
+            segments.append(
+                Segment(
+                    _cell(f"{column.title}{mark}", column.width, is_right=column.is_right), style
+                )
+            )
         line = Strip(segments).crop_extend(x, x + width, style)
         if sum(column.width + 1 for column in self.visible_columns) - 1 > x + width:
             line = Strip([*line.crop(0, width - 1), Segment("»", style)])
@@ -274,8 +306,8 @@ class RowTable(Styled, can_focus=True):
     def _drawn(self, x: int, width: int) -> list[TableColumn]:
         """Return the columns as they are drawn if cells ``x`` to ``x + width`` are visible.
 
-        A column that is cut there is left blank with its heading, because half a number is a wrong number.  A text is drawn as
-        far as possible if its heading fits.
+        A column that is cut there is left blank with its heading, because half a number is a wrong
+        number.  A text is drawn as far as possible if its heading fits.
         """
         drawn, begin = [], 0
         for column in self.visible_columns:
@@ -296,7 +328,8 @@ def _shortened(text: Callable[[Any], str], width: int) -> Callable[[Any], str]:
 
 
 def _cell(text: str, width: int, *, is_right: bool) -> str:
-    """Return a text in the width of its column, one space after it; a longer text ends in an ellipsis."""
+    """Return a text in the width of its column, one space after it; a longer text ends in an
+    ellipsis."""
     if not text.isascii() or len(text) > width:
         if len(set_cell_size(text, width).rstrip()) < len(text.rstrip()):
             text = set_cell_size(text, width - 1) + "…"

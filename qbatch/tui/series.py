@@ -11,8 +11,9 @@ CAPACITY = 480
 class Series:
     """The busy processors, waiting jobs and ended jobs over time, from the first look until now.
 
-    Times are microseconds on the server's clock; ``width`` is the length of a bucket.  ``busy`` and ``waiting`` hold
-    integrals (processors x microseconds, jobs x microseconds), so that two buckets are merged by addition.
+    Times are microseconds on the server's clock; ``width`` is the length of a bucket.  ``busy`` and
+    ``waiting`` hold integrals (processors x microseconds, jobs x microseconds), so that two buckets
+    are merged by addition.
     """
 
     def __init__(self, width: int = 1_000_000) -> None:
@@ -25,7 +26,8 @@ class Series:
         self._levels = (0, 0)
 
     def note(self, at: int, busy: int, waiting: int, ended: int = 0) -> None:
-        """Record ``busy`` processors and ``waiting`` jobs from ``at`` on, and ``ended`` jobs at it."""
+        """Record ``busy`` processors and ``waiting`` jobs from ``at`` on, and ``ended`` jobs at
+        it."""
         if self.begin is None:
             self.begin = self._last = at
             self._open()
@@ -33,7 +35,11 @@ class Series:
         while at >= self.begin + CAPACITY * self.width:
             for name in ("busy", "waiting", "ended"):  # merge every two buckets
                 buckets = getattr(self, name)
-                setattr(self, name, [sum(buckets[place : place + 2]) for place in range(0, len(buckets), 2)])
+                setattr(
+                    self,
+                    name,
+                    [sum(buckets[place : place + 2]) for place in range(0, len(buckets), 2)],
+                )
             self.width *= 2
         while at >= self.begin + len(self.busy) * self.width:
             self._fill(self.begin + len(self.busy) * self.width)
@@ -55,7 +61,11 @@ class Series:
 
     def copy(self) -> Series:
         duplicate = copy.copy(self)
-        duplicate.busy, duplicate.waiting, duplicate.ended = list(self.busy), list(self.waiting), list(self.ended)
+        duplicate.busy, duplicate.waiting, duplicate.ended = (
+            list(self.busy),
+            list(self.waiting),
+            list(self.ended),
+        )
         return duplicate
 
     def _open(self) -> None:

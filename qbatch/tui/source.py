@@ -38,7 +38,8 @@ class MonitorSource(Protocol):
         """
 
     async def drive(self, action: str, **given: Any) -> None:
-        """Control time: an action of :class:`qbatch.wire.requests.Time`, or ``jump`` (``at``) in a recording.
+        """Control time: an action of :class:`qbatch.wire.requests.Time`, or ``jump`` (``at``) in a
+        recording.
 
         Raises:
             QbatchError: it is not possible here.

@@ -1,4 +1,5 @@
-"""A scrolled view that keeps its styles and changes its height without a new layout of the screen."""
+"""A scrolled view that keeps its styles and changes its height without a new layout of the
+screen."""
 
 from __future__ import annotations
 
@@ -10,11 +11,17 @@ from textual.scroll_view import ScrollView
 
 
 class Styled(ScrollView):
-    """A view that looks styles up once, until the theme, the focus or the style sheet changes (blending them is slow)."""
+    """A view that looks styles up once, until the theme, the focus or the style sheet changes
+    (blending them is slow)."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "styled--muted", "styled--good", "styled--warning", "styled--bad", "styled--accent", "styled--cursor",
-    }  # fmt: skip
+        "styled--muted",
+        "styled--good",
+        "styled--warning",
+        "styled--bad",
+        "styled--accent",
+        "styled--cursor",
+    }
 
     DEFAULT_CSS = """
     Styled { background: $surface; color: $foreground; }
@@ -39,10 +46,13 @@ class Styled(ScrollView):
         return found
 
     def tone(self, name: str) -> Style:
-        """Return a style by its name over the view's own: muted, good, warning, bad, accent; cursor: with its background."""
+        """Return a style by its name over the view's own: muted, good, warning, bad, accent;
+        cursor: with its background."""
         found = self._kept.get(name)
         if found is None:
-            over = self.get_component_rich_style(f"styled--{name}", partial=name not in ("cursor", "heading"))
+            over = self.get_component_rich_style(
+                f"styled--{name}", partial=name not in ("cursor", "heading")
+            )
             found = self._kept[name] = self.plain_style + over
         return found
 
@@ -52,12 +62,17 @@ class Styled(ScrollView):
         super().notify_style_update()
 
     def measure(self, width: int, height: int) -> None:
-        """Set the size of the scrolled area; the screen is laid out again only if a scroll bar appears or disappears."""
+        """Set the size of the scrolled area; the screen is laid out again only if a scroll bar
+        appears or disappears."""
         size, was = Size(width, height), self.virtual_size
         if size == was:
             return
         available = self.scrollable_content_region.height
-        if size.width != was.width or (was.height > available) != (height > available) or not available:
+        if (
+            size.width != was.width
+            or (was.height > available) != (height > available)
+            or not available
+        ):
             self.virtual_size = size
             return
         self.set_reactive(ScrollView.virtual_size, size)

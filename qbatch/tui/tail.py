@@ -12,7 +12,8 @@ PIECE = 1 << 20
 
 
 class OutputPart(NamedTuple):
-    """The result of a read: ``data``; ``is_anew``: it is the beginning; ``skipped``: the number of bytes left out before it."""
+    """The result of a read: ``data``; ``is_anew``: it is the beginning; ``skipped``: the number of
+    bytes left out before it."""
 
     data: bytes
     is_anew: bool = False
@@ -36,7 +37,8 @@ class Tail:
         self._identity: tuple[int, int] | None = None
 
     def follow(self, places: Sequence[str], *, is_same: bool = False) -> None:
-        """Continue in another file; ``is_same``: it has the same text (a delivered spool), else start at its beginning."""
+        """Continue in another file; ``is_same``: it has the same text (a delivered spool), else
+        start at its beginning."""
         self.places = tuple(places)
         self._identity = None
         if not is_same:

@@ -1,8 +1,9 @@
 """A deadline as a resource of a job: ``-l deadline=VALUE`` is the instant by which it should end.
 
-``+TIME`` counts from the submission, with ``TIME`` as in a walltime (``+2:00:00``).  Everything else is an instant:
-``[[CC]YY]MMDDhhmm[.SS]`` as in ``qsub -a``, or ISO 8601 (``2026-11-24T10:00``, with or without an offset).  A command writes an
-instant as ISO 8601 with the offset of its own time zone; the protocol and ``qstat`` use that form.
+``+TIME`` counts from the submission, with ``TIME`` as in a walltime (``+2:00:00``).  Everything
+else is an instant: ``[[CC]YY]MMDDhhmm[.SS]`` as in ``qsub -a``, or ISO 8601 (``2026-11-24T10:00``,
+with or without an offset).  A command writes an instant as ISO 8601 with the offset of its own time
+zone; the protocol and ``qstat`` use that form.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _FORM = "write +TIME after now, such as +2:00:00, or an instant such as 2026-11-
 
 
 def deadline_of(text: str, now: int) -> int:
-    """Return a deadline in microseconds since 1970; ``now`` is the instant of the submission, in the same unit.
+    """Return a deadline in microseconds since 1970; ``now`` is the instant of the submission, in
+    the same unit.
 
     Raises:
         ValueError: the text is no deadline, or lies too far away.
@@ -42,7 +44,8 @@ def deadline_of(text: str, now: int) -> int:
 
 
 def with_offset(text: str) -> str:
-    """Add the local time zone's offset to an ISO 8601 instant that has none; return other texts unchanged."""
+    """Add the local time zone's offset to an ISO 8601 instant that has none; return other texts
+    unchanged."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,5 @@
-"""Refusals as they go over the socket: a code, one line, the PBS error number and the exit code of ``qbatch``."""
+"""Refusals as they go over the socket: a code, one line, the PBS error number and the exit code of
+``qbatch``."""
 
 from __future__ import annotations
 
@@ -48,14 +49,16 @@ CODES: dict[str, tuple[int, int]] = {
     "too-large": (15031, 2),
     "timeout": (15033, 124),
 }
-"""The PBS error number of each code (docs/spec/pbs.md 1; the PBS commands exit with it modulo 256) and the exit code of
-``qbatch`` (docs/design.md)."""
+"""The PBS error number of each code (docs/spec/pbs.md 1; the PBS commands exit with it modulo 256)
+and the exit code of ``qbatch`` (docs/design.md)."""
 
 
 class ErrorRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A refusal: ``code`` is stable; ``message`` is one line that names the input, the reason and the way out.
+    """A refusal: ``code`` is stable; ``message`` is one line that names the input, the reason and
+    the way out.
 
-    ``reason`` and ``numbers``: if the policy refuses a job, the policy's own code and the numbers behind it.
+    ``reason`` and ``numbers``: if the policy refuses a job, the policy's own code and the numbers
+    behind it.
     """
 
     code: str
@@ -68,10 +71,16 @@ class ErrorRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Refusal(QbatchError):  # noqa: N818 - it is an answer of the daemon, not a fault
-    """The daemon refuses a command and changes nothing; a job that the policy refuses keeps its number and its record."""
+    """The daemon refuses a command and changes nothing; a job that the policy refuses keeps its
+    number and its record."""
 
     def __init__(
-        self, code: str, message: str, job: str = "", reason: str = "", numbers: dict[str, int] | None = None
+        self,
+        code: str,
+        message: str,
+        job: str = "",
+        reason: str = "",
+        numbers: dict[str, int] | None = None,
     ) -> None:
         super().__init__(message)
         self.code, self.job, self.reason, self.numbers = code, job, reason, numbers or {}
@@ -81,8 +90,14 @@ class Refusal(QbatchError):  # noqa: N818 - it is an answer of the daemon, not a
     def record(self) -> ErrorRecord:
         """The refusal as it goes over the socket: one line without control characters."""
         line = " ".join(str(self).split())
-        shown = line if line.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in line)
-        return ErrorRecord(self.code, shown, self.pbs, self.exit_code, self.job, self.reason, self.numbers)
+        shown = (
+            line
+            if line.isprintable()
+            else "".join(letter if letter.isprintable() else "?" for letter in line)
+        )
+        return ErrorRecord(
+            self.code, shown, self.pbs, self.exit_code, self.job, self.reason, self.numbers
+        )
 
 
 def refusal_of(record: ErrorRecord) -> Refusal:

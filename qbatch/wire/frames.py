@@ -1,4 +1,5 @@
-"""Frames: a length of four bytes, big-endian, and a body.  The module does no I/O: it turns bytes into bodies."""
+"""Frames: a length of four bytes, big-endian, and a body.  The module does no I/O: it turns bytes
+into bodies."""
 
 from __future__ import annotations
 

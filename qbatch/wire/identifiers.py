@@ -1,4 +1,5 @@
-"""Job identifiers: ``12.qbatch``, the array ``12[].qbatch``, its subjob ``12[3].qbatch`` (docs/spec/pbs.md 2)."""
+"""Job identifiers: ``12.qbatch``, the array ``12[].qbatch``, its subjob ``12[3].qbatch``
+(docs/spec/pbs.md 2)."""
 
 from __future__ import annotations
 
@@ -18,14 +19,16 @@ _FORM = re.compile(r"([0-9]{1,15})(\[([0-9]{0,9})\])?(?:\.([^@\s\[\]]*))?(?:@(\S
 
 
 class JobKey(NamedTuple):
-    """A job's sequence number, and its index in an array as ``member`` (or ``PLAIN``, ``ARRAY``)."""
+    """A job's sequence number, and its index in an array as ``member`` (or ``PLAIN``,
+    ``ARRAY``)."""
 
     sequence: int
     member: int = PLAIN
 
 
 def parse_id(text: str) -> JobKey:
-    """Return the key of ``123``, ``123.srv``, ``123.srv@srv``, ``123[]``, ``123[4]``; server names are not compared.
+    """Return the key of ``123``, ``123.srv``, ``123.srv@srv``, ``123[]``, ``123[4]``; server names
+    are not compared.
 
     Raises:
         ValueError: the text is no job identifier.
@@ -46,7 +49,8 @@ def format_id(key: JobKey, server: str) -> str:
 
 
 def is_job_id(text: str) -> bool:
-    """Return whether an operand is a job identifier, which begins with a digit; any other text is a destination."""
+    """Return whether an operand is a job identifier, which begins with a digit; any other text is a
+    destination."""
     return "0" <= text[:1] <= "9"
 
 
@@ -61,7 +65,12 @@ def expand_id(text: str) -> list[str]:
         return [text]
     before, opening, rest = text.partition("[")
     inner, closing, after = rest.partition("]")
-    if not opening or not closing or len(text) > _LONGEST or not _FORM.fullmatch(f"{before}[0]{after}"):
+    if (
+        not opening
+        or not closing
+        or len(text) > _LONGEST
+        or not _FORM.fullmatch(f"{before}[0]{after}")
+    ):
         raise ValueError(f"illegally formed job identifier: {text[:_LONGEST]}")
     indices, limit = parse_indices(inner)
     if limit is not None or len(indices) > _MOST_SUBJOBS:
@@ -70,7 +79,8 @@ def expand_id(text: str) -> list[str]:
 
 
 def parse_indices(text: str) -> tuple[list[int], int | None]:
-    """Return the indices of ``1-10``, ``1-10:2``, ``1,3,5-9%4`` in ascending order, and the slot limit after ``%``.
+    """Return the indices of ``1-10``, ``1-10:2``, ``1,3,5-9%4`` in ascending order, and the slot
+    limit after ``%``.
 
     Raises:
         ValueError: with the reason.
@@ -98,7 +108,8 @@ def parse_indices(text: str) -> tuple[list[int], int | None]:
 
 
 def format_indices(indices: list[int]) -> str:
-    """Return ascending indices as ranges, such as ``1-3,5,7-9``, or as one range with a step if they are one."""
+    """Return ascending indices as ranges, such as ``1-3,5,7-9``, or as one range with a step if
+    they are one."""
     if len(indices) > 2:
         step = indices[1] - indices[0]
         if step > 1 and indices == list(range(indices[0], indices[-1] + 1, step)):

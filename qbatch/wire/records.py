@@ -1,7 +1,9 @@
-"""The answers of a daemon, one struct for each kind.  The tables, the PBS texts and ``--json`` are made from them.
+"""The answers of a daemon, one struct for each kind.  The tables, the PBS texts and ``--json`` are
+made from them.
 
-Instants are microseconds since 1970 on the server's clock (in virtual time: on the clock of its log), None if there is
-none.  Durations are microseconds and memory is bytes, unless a field is a text as PBS writes it.
+Instants are microseconds since 1970 on the server's clock (in virtual time: on the clock of its
+log), None if there is none.  Durations are microseconds and memory is bytes, unless a field is a
+text as PBS writes it.
 """
 
 from __future__ import annotations
@@ -23,19 +25,22 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class JobRecord(Record, frozen=True, gc=False):
     """One job as ``qstat`` shows it.
 
-    ``state``: one letter (docs/spec/pbs.md 5: B E F H M Q R S T U W X).  ``resources``: Resource_List.  ``used``:
-    resources_used (cput and walltime as HH:MM:SS, mem and vmem as sizes, cpupercent and ncpus as numbers).  A brief
-    record has id, name, user, queue, state, ``used["cput"]`` and what the alternate table shows (session, hosts
-    ``nodect`` and ncpus, mem and walltime in ``resources``, started).  ``pauses``: begin and end of each suspension, None for
-    an end that has not come.  ``sizes``: each instant at which the policy resized it, and its processors from then on.
-    ``trials``: begin, end, processors and hosts (as in ``exec_host``) of each trial run after which it went back into the queue;
-    ``started`` is the start of its last attempt, which comes after them.  ``lost``: the execution intervals of the latest lost
-    attempts (a host went down, or the job was rerun): number of the attempt, begin, end, processors and hosts.
-    ``no_estimate``: why a waiting job has no forecast, if the request asked for forecasts.
-    ``refused``: why it was refused after it was queued; it never ran.  ``broken``: the latest promises taken back: when,
-    the start that was promised, and why.  ``deadline``: the instant by which it should end.  With a deadline, ``promised`` is
-    the latest start that keeps it, and ``planned`` the start that the policy plans at present.  ``price``: its cost, fixed when
-    it was accepted, in millionths of a processor-hour.
+    ``state``: one letter (docs/spec/pbs.md 5: B E F H M Q R S T U W X).  ``resources``:
+    Resource_List.  ``used``: resources_used (cput and walltime as HH:MM:SS, mem and vmem as sizes,
+    cpupercent and ncpus as numbers).  A brief record has id, name, user, queue, state,
+    ``used["cput"]`` and what the alternate table shows (session, hosts ``nodect`` and ncpus, mem
+    and walltime in ``resources``, started).  ``pauses``: begin and end of each suspension, None for
+    an end that has not come.  ``sizes``: each instant at which the policy resized it, and its
+    processors from then on. ``trials``: begin, end, processors and hosts (as in ``exec_host``) of
+    each trial run after which it went back into the queue; ``started`` is the start of its last
+    attempt, which comes after them.  ``lost``: the execution intervals of the latest lost attempts
+    (a host went down, or the job was rerun): number of the attempt, begin, end, processors and
+    hosts. ``no_estimate``: why a waiting job has no forecast, if the request asked for forecasts.
+    ``refused``: why it was refused after it was queued; it never ran.  ``broken``: the latest
+    promises taken back: when, the start that was promised, and why.  ``deadline``: the instant by
+    which it should end.  With a deadline, ``promised`` is the latest start that keeps it, and
+    ``planned`` the start that the policy plans at present.  ``price``: its cost, fixed when it was
+    accepted, in millionths of a processor-hour.
     """
 
     id: str
@@ -114,15 +119,19 @@ class JobRecord(Record, frozen=True, gc=False):
 
     @property
     def thrown_away(self) -> list[tuple[int, int, int, str]]:
-        """Begin, end, processors and hosts of its trial runs and of the execution intervals of lost attempts."""
-        return [*self.trials, *((begin, end, procs, where) for _, begin, end, procs, where in self.lost)]
+        """Begin, end, processors and hosts of its trial runs and of the execution intervals of lost
+        attempts."""
+        return [
+            *self.trials,
+            *((begin, end, procs, where) for _, begin, end, procs, where in self.lost),
+        ]
 
 
 class Jobs(Record, frozen=True):
     """A page of jobs.
 
-    ``errors``: for requested identifiers that do not exist.  ``next``: the last identifier of this page, to ask for the
-    next page, empty at the end.  ``now``: the server's instant.
+    ``errors``: for requested identifiers that do not exist.  ``next``: the last identifier of this
+    page, to ask for the next page, empty at the end.  ``now``: the server's instant.
     """
 
     jobs: tuple[JobRecord, ...] = ()
@@ -134,9 +143,11 @@ class Jobs(Record, frozen=True):
 
 
 class SubmissionRecord(Record, frozen=True):
-    """The identifier that a submission got; with ``--dry-run`` it is empty, and ``comment`` describes what would happen.
+    """The identifier that a submission got; with ``--dry-run`` it is empty, and ``comment``
+    describes what would happen.
 
-    ``quote``: with ``--dry-run``, the answer of the queue's policy, if it may refuse jobs and can quote.
+    ``quote``: with ``--dry-run``, the answer of the queue's policy, if it may refuse jobs and can
+    quote.
     """
 
     job: str
@@ -145,7 +156,8 @@ class SubmissionRecord(Record, frozen=True):
 
 
 class Outcome(Record, frozen=True):
-    """The result for one object that a command named.  ``exit_status``: of the job, if the command waited for it."""
+    """The result for one object that a command named.  ``exit_status``: of the job, if the command
+    waited for it."""
 
     name: str
     error: ErrorRecord | None = None
@@ -161,7 +173,8 @@ class Outcomes(Record, frozen=True):
 
 
 class QueueRecord(Record, frozen=True):
-    """One queue.  ``kind``: Execution or Route.  ``counts``: jobs by state letter.  A limit of None means no limit."""
+    """One queue.  ``kind``: Execution or Route.  ``counts``: jobs by state letter.  A limit of None
+    means no limit."""
 
     name: str
     kind: str = "Execution"
@@ -194,9 +207,11 @@ class Queues(Record, frozen=True):
 
 
 class HostRecord(Record, frozen=True):
-    """One host.  ``state``: free, job-busy, job-exclusive, offline (drained) or down.  ``jobs``: those that run there.
+    """One host.  ``state``: free, job-busy, job-exclusive, offline (drained) or down.  ``jobs``:
+    those that run there.
 
-    ``queue``: the jobs that wait for this host, in the policy's order; None if the policy has no queue for each host.
+    ``queue``: the jobs that wait for this host, in the policy's order; None if the policy has no
+    queue for each host.
     """
 
     name: str
@@ -224,9 +239,10 @@ class Hosts(Record, frozen=True):
 class ClockRecord(Record, frozen=True):
     """The server's clock.
 
-    ``mode``: real, scaled or virtual.  ``speed``: 0 is as fast as possible.  ``until``: where it will stop.  ``log_arrived``
-    and ``log_jobs``: jobs of the log that have arrived, and all of them.  ``ahead``: microseconds by which the server's real
-    time is ahead of the machine's clock, which was set back.
+    ``mode``: real, scaled or virtual.  ``speed``: 0 is as fast as possible.  ``until``: where it
+    will stop.  ``log_arrived`` and ``log_jobs``: jobs of the log that have arrived, and all of
+    them.  ``ahead``: microseconds by which the server's real time is ahead of the machine's clock,
+    which was set back.
     """
 
     mode: str
@@ -240,8 +256,8 @@ class ClockRecord(Record, frozen=True):
 
 
 class FedLogRecord(Record, frozen=True):
-    """A workload log that a server runs: its hash, its number of jobs, their largest number (0: unknown), and the microseconds
-    from the log's clock to the server's."""
+    """A workload log that a server runs: its hash, its number of jobs, their largest number (0:
+    unknown), and the microseconds from the log's clock to the server's."""
 
     sha256: str
     jobs: int
@@ -266,7 +282,8 @@ class PhaseRecord(Record, frozen=True):
 class ServerRecord(Record, frozen=True):
     """The server: version, state, counts by state letter and the paths of its files.
 
-    ``phases``: of pools that are shared in time.  ``log``: the workload log from which jobs have arrived.
+    ``phases``: of pools that are shared in time.  ``log``: the workload log from which jobs have
+    arrived.
     """
 
     name: str
@@ -294,7 +311,8 @@ class ServerRecord(Record, frozen=True):
 
 
 class Explanation(Record, frozen=True):
-    """Why a job waits: the reason's ``code``, ``text`` and numbers, its origin, the jobs ahead, and the expected start."""
+    """Why a job waits: the reason's ``code``, ``text`` and numbers, its origin, the jobs ahead, and
+    the expected start."""
 
     job: str
     state: str
@@ -310,10 +328,11 @@ class Explanation(Record, frozen=True):
 
 
 class ForecastRecord(Record, frozen=True):
-    """The expected start and end of one waiting job if nothing else is submitted, its promised start and its deadline.
+    """The expected start and end of one waiting job if nothing else is submitted, its promised
+    start and its deadline.
 
-    ``code`` and ``reason``: why it has no forecast (``held``, ``dependency``, ``queue-stopped``, ``no-start``,
-    ``not-reached``, ``no-forecast``, ``arriving``) if ``start`` and ``end`` are None.
+    ``code`` and ``reason``: why it has no forecast (``held``, ``dependency``, ``queue-stopped``,
+    ``no-start``, ``not-reached``, ``no-forecast``, ``arriving``) if ``start`` and ``end`` are None.
     """
 
     job: str
@@ -341,11 +360,12 @@ class Forecasts(Record, frozen=True):
 class ShadowRecord(Record, frozen=True):
     """Results of a what-if policy for the jobs that came since it was set.
 
-    ``is_real``: it is the policy that really decides in the ``pool``.  ``started``, ``ended``, ``waiting``: numbers of jobs.
-    ``wait_mean_s`` and ``wait_max_s``: of the jobs that started, all the time before their last start or resumption in which
-    they made no progress.  ``bounded_slowdown_mean`` (10 s, unclipped): of those that ended.  ``utilisation``: busy processor
-    time over processor time.  ``provisional``: jobs of which the real run time is not known (yet) and the walltime is used
-    instead, with those that were there at the beginning.
+    ``is_real``: it is the policy that really decides in the ``pool``.  ``started``, ``ended``,
+    ``waiting``: numbers of jobs. ``wait_mean_s`` and ``wait_max_s``: of the jobs that started, all
+    the time before their last start or resumption in which they made no progress.
+     ``bounded_slowdown_mean`` (10 s, unclipped): of those that ended.  ``utilisation``: busy
+    processor time over processor time.  ``provisional``: jobs of which the real run time is not
+    known (yet) and the walltime is used instead, with those that were there at the beginning.
     """
 
     policy: str
@@ -362,8 +382,8 @@ class ShadowRecord(Record, frozen=True):
 
 
 class Shadows(Record, frozen=True):
-    """The what-if policies, the real one first: they were followed from ``since`` to ``made``; ``note`` names what is missing
-    or went wrong."""
+    """The what-if policies, the real one first: they were followed from ``since`` to ``made``;
+    ``note`` names what is missing or went wrong."""
 
     policies: tuple[ShadowRecord, ...] = ()
     since: int | None = None
@@ -372,12 +392,14 @@ class Shadows(Record, frozen=True):
 
 
 class OutputFiles(Record, frozen=True):
-    """The files on the server's machine to which a job's present attempt (number ``attempt``) writes.
+    """The files on the server's machine to which a job's present attempt (number ``attempt``)
+    writes.
 
-    ``output``, ``error``: paths, of which the first that exists counts.  While the job runs, it is the spool file, or the file
-    itself if the job writes to it directly; later the delivered file, or the kept one if delivery failed.  ``join``: ``oe`` or
-    ``eo`` if both streams go to one file.  ``is_waiting``: the job has not started (again) yet; ``is_running``: it may write
-    more.  ``removed``: the letters of the files that were removed because the job ended well (-R).
+    ``output``, ``error``: paths, of which the first that exists counts.  While the job runs, it is
+    the spool file, or the file itself if the job writes to it directly; later the delivered file,
+    or the kept one if delivery failed.  ``join``: ``oe`` or ``eo`` if both streams go to one file.
+     ``is_waiting``: the job has not started (again) yet; ``is_running``: it may write more.
+     ``removed``: the letters of the files that were removed because the job ended well (-R).
     """
 
     job: str
@@ -430,13 +452,15 @@ class Text(Record, frozen=True):
 
 
 class EventRecord(Record, frozen=True):
-    """One event: ``kind`` is submitted, started, suspended, resumed, requeued, held, released, altered, moved, resized,
-    promise-broken, ended, lost, host, queue, clock or shadow.
+    """One event: ``kind`` is submitted, started, suspended, resumed, requeued, held, released,
+    altered, moved, resized, promise-broken, ended, lost, host, queue, clock or shadow.
 
-    Numbers go up without gaps; ``clock`` and ``shadow`` events have the number of the event before them.  The job's record is
-    brief, with its hosts and its promised start.  A change of an array as a whole is one event, that of the array.  A ``queue``
-    event without a queue means that the configuration was read again, and every queue may be new.  ``counts``: the jobs of its
-    queue by state letter after it.  ``clock``: the server's clock, if a user set it or it has moved on for a second.
+    Numbers go up without gaps; ``clock`` and ``shadow`` events have the number of the event before
+    them.  The job's record is brief, with its hosts and its promised start.  A change of an array
+    as a whole is one event, that of the array.  A ``queue`` event without a queue means that the
+    configuration was read again, and every queue may be new.  ``counts``: the jobs of its queue by
+    state letter after it.  ``clock``: the server's clock, if a user set it or it has moved on for a
+    second.
     """
 
     number: int

@@ -1,12 +1,14 @@
-"""Every request that a daemon understands, one struct for each verb.  In a message, ``verb`` is the struct's name in lower
-case with dashes (``HostControl`` is ``host-control``).
+"""Every request that a daemon understands, one struct for each verb.  In a message, ``verb`` is the
+struct's name in lower case with dashes (``HostControl`` is ``host-control``).
 
-A struct declares all of a verb: its fields, its effect, the role that may send it, whether it changes the core, and whether
-its answer may be long.  Permissions, the journal and the table in docs/reference/protocol.md follow from that.
+A struct declares all of a verb: its fields, its effect, the role that may send it, whether it
+changes the core, and whether its answer may be long.  Permissions, the journal and the table in
+docs/reference/protocol.md follow from that.
 
-Each request has ``v``, the protocol's version, and ``id``, which comes back with the reply.  The daemon refuses unknown fields.
-Job identifiers are texts as a user writes them; instants are microseconds of the server's clock.  None or an empty value
-means "as it is" in changes and "any" in questions.
+Each request has ``v``, the protocol's version, and ``id``, which comes back with the reply.  The
+daemon refuses unknown fields. Job identifiers are texts as a user writes them; instants are
+microseconds of the server's clock.  None or an empty value means "as it is" in changes and "any" in
+questions.
 """
 
 from __future__ import annotations
@@ -28,15 +30,23 @@ Whole = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 """A whole number that the journal, the database and 64 bits can hold."""
 
 Role = Literal["anyone", "owner", "operator", "manager"]
-"""The role that may send a request; ``owner`` is the owner of each job that it names, or an operator."""
+"""The role that may send a request; ``owner`` is the owner of each job that it names, or an
+operator."""
 
 
 def _verb(name: str) -> str:
     return re.sub(r"(?<!^)([A-Z])", r"-\1", name).lower()
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True,
-              tag_field="verb", tag=_verb):  # fmt: skip
+class Request(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="verb",
+    tag=_verb,
+):
     """The base of all requests."""
 
     role: ClassVar[Role] = "anyone"
@@ -46,15 +56,18 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Command(Request, frozen=True):
-    """A request that changes the core.  The journal keeps it, a restart replays it, and the answer comes when it is committed."""
+    """A request that changes the core.  The journal keeps it, a restart replays it, and the answer
+    comes when it is committed."""
 
     role: ClassVar[Role] = "owner"
 
 
 class Question(Request, frozen=True):
-    """A request that only asks, or controls the daemon itself (``is_driving``); the journal does not keep it.
+    """A request that only asks, or controls the daemon itself (``is_driving``); the journal does
+    not keep it.
 
-    ``answer``: ``short``, ``long`` (it may be long) or ``stored`` (it may be long, and is read from the store).
+    ``answer``: ``short``, ``long`` (it may be long) or ``stored`` (it may be long, and is read from
+    the store).
     """
 
     is_driving: ClassVar[bool] = False
@@ -62,7 +75,8 @@ class Question(Request, frozen=True):
 
 
 class TaskSpec(msgspec.Struct, frozen=True, array_like=True):
-    """One job of an array of different jobs: its walltime and the run time of an emulated job, in microseconds.
+    """One job of an array of different jobs: its walltime and the run time of an emulated job, in
+    microseconds.
 
     ``route``: 53 random bits for a policy that draws (-1: it makes them itself).
     """
@@ -72,16 +86,26 @@ class TaskSpec(msgspec.Struct, frozen=True, array_like=True):
     route: Whole = -1
 
 
-class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """The specification of a submitted job.  Texts are as PBS writes them; the daemon reads and checks them.
+class Spec(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
+):
+    """The specification of a submitted job.  Texts are as PBS writes them; the daemon reads and
+    checks them.
 
-    ``script``: the text of the script; or ``argv``: a command without a shell.  ``resources``: the ``-l`` names and
-    values.  ``hold``: letters of ``uos``.  ``depend``: ``afterok:12:13,afterany:9``.  ``array``: ``1-10:2%3``.
-    ``not_before``: microseconds since 1970 (``-a``).  ``variables``: the job's environment beyond the standard one.
-    ``directory``: the directory of the submission.  ``runtime``: microseconds of an emulated run; ``fate``: its exit status;
-    ``used_memory``: bytes that it really uses (None: all that it asks for).  ``shell``: ``-S``.  ``is_torque``: Torque's names
-    for output and indices.  ``script_digest``: of a script that ``upload`` sent before; ``script`` is then its beginning.
-    ``tasks``: the jobs of an array of different jobs, in order of index.
+    ``script``: the text of the script; or ``argv``: a command without a shell.  ``resources``: the
+    ``-l`` names and values.  ``hold``: letters of ``uos``.  ``depend``:
+    ``afterok:12:13,afterany:9``.  ``array``: ``1-10:2%3``. ``not_before``: microseconds since 1970
+    (``-a``).  ``variables``: the job's environment beyond the standard one. ``directory``: the
+    directory of the submission.  ``runtime``: microseconds of an emulated run; ``fate``: its exit
+    status; ``used_memory``: bytes that it really uses (None: all that it asks for).  ``shell``:
+    ``-S``.  ``is_torque``: Torque's names for output and indices.  ``script_digest``: of a script
+    that ``upload`` sent before; ``script`` is then its beginning. ``tasks``: the jobs of an array
+    of different jobs, in order of index.
     """
 
     name: str = "STDIN"
@@ -123,7 +147,9 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tasks: tuple[TaskSpec, ...] = ()
 
 
-class Changes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Changes(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """The changes of a job by ``qalter``; None leaves a field as it is."""
 
     name: str | None = None
@@ -151,7 +177,8 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Submit(Command, frozen=True):
-    """Queue a job; gives ``SubmissionRecord``.  Two submissions of a user with the same ``key`` give the same job."""
+    """Queue a job; gives ``SubmissionRecord``.  Two submissions of a user with the same ``key``
+    give the same job."""
 
     role = "anyone"
     spec: Spec
@@ -160,8 +187,8 @@ class Submit(Command, frozen=True):
 
 
 class Delete(Command, frozen=True):
-    """End jobs: a waiting job leaves the queue, a running job gets TERM, then KILL.  ``is_forced`` removes it at once;
-    ``with_history`` also removes its history.  Gives ``Outcomes``."""
+    """End jobs: a waiting job leaves the queue, a running job gets TERM, then KILL.  ``is_forced``
+    removes it at once; ``with_history`` also removes its history.  Gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
     is_forced: bool = False
@@ -178,7 +205,8 @@ class Alter(Command, frozen=True):
 
 
 class Hold(Command, frozen=True):
-    """Place holds (letters of ``uos``).  ``comment``: the reason, for the jobs' records.  Gives ``Outcomes``."""
+    """Place holds (letters of ``uos``).  ``comment``: the reason, for the jobs' records.  Gives
+    ``Outcomes``."""
 
     jobs: tuple[str, ...]
     kinds: str = "u"
@@ -214,8 +242,8 @@ class Rerun(Command, frozen=True):
 
 
 class ForceStart(Command, frozen=True):
-    """Start waiting jobs now, whatever the policy would do, on the named ``hosts`` (none: on any).  The engine refuses a job
-    that does not fit.  Gives ``Outcomes``."""
+    """Start waiting jobs now, whatever the policy would do, on the named ``hosts`` (none: on any).
+    The engine refuses a job that does not fit.  Gives ``Outcomes``."""
 
     role = "operator"
     jobs: tuple[str, ...]
@@ -223,7 +251,8 @@ class ForceStart(Command, frozen=True):
 
 
 class Message(Command, frozen=True):
-    """Append a line to the output (``O``), error (``E``) or both files of running jobs.  Gives ``Outcomes``."""
+    """Append a line to the output (``O``), error (``E``) or both files of running jobs.  Gives
+    ``Outcomes``."""
 
     jobs: tuple[str, ...]
     text: str
@@ -231,7 +260,8 @@ class Message(Command, frozen=True):
 
 
 class Signal(Command, frozen=True):
-    """Send a signal (``TERM``, ``SIGTERM``, ``15``, ``suspend``, ``resume``) to running jobs.  Gives ``Outcomes``."""
+    """Send a signal (``TERM``, ``SIGTERM``, ``15``, ``suspend``, ``resume``) to running jobs.
+    Gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
     signal: str = "TERM"
@@ -247,7 +277,8 @@ class QueueControl(Command, frozen=True):
 
 
 class HostControl(Command, frozen=True):
-    """Do ``drain``, ``resume`` (also ``up``) or ``down`` (their jobs are lost or run again) to hosts.  Gives ``Outcomes``."""
+    """Do ``drain``, ``resume`` (also ``up``) or ``down`` (their jobs are lost or run again) to
+    hosts.  Gives ``Outcomes``."""
 
     role = "operator"
     hosts: tuple[str, ...]
@@ -256,8 +287,9 @@ class HostControl(Command, frozen=True):
 
 
 class PolicySet(Command, frozen=True):
-    """Set the policy of a pool (of all pools if none is named) until the configuration names another.  Running jobs run on;
-    promises end.  ``is_dry_run``: only describe what would become of jobs.  Gives ``Text``."""
+    """Set the policy of a pool (of all pools if none is named) until the configuration names
+    another.  Running jobs run on; promises end.  ``is_dry_run``: only describe what would become of
+    jobs.  Gives ``Text``."""
 
     role = "manager"
     policy: str
@@ -266,8 +298,8 @@ class PolicySet(Command, frozen=True):
 
 
 class Fault(Command, frozen=True):
-    """Make a fault: ``kind`` is ``submit-refused``, ``status-slow``, ``status-failed``, ``job-exit``, ``job-lost`` or ``clear``
-    (see ``qbatch fault --help``).  Gives ``Done``."""
+    """Make a fault: ``kind`` is ``submit-refused``, ``status-slow``, ``status-failed``,
+    ``job-exit``, ``job-lost`` or ``clear`` (see ``qbatch fault --help``).  Gives ``Done``."""
 
     role = "manager"
     kind: str
@@ -280,8 +312,8 @@ class Fault(Command, frozen=True):
 
 
 class Hello(Question, frozen=True):
-    """Ask for the server's name and the client's role: gives ``Welcome``.  ``server``: the expected name; another server refuses
-    the request."""
+    """Ask for the server's name and the client's role: gives ``Welcome``.  ``server``: the expected
+    name; another server refuses the request."""
 
     server: str = ""
 
@@ -289,10 +321,12 @@ class Hello(Question, frozen=True):
 class JobStatus(Question, frozen=True):
     """Ask for jobs: gives ``Jobs``.
 
-    ``jobs``: identifiers, empty for all.  ``queues``, ``users``: only these.  ``states``: letters.  ``finished``:
-    ``no`` (live jobs only), ``also`` or ``only``.  ``subjobs``: show each subjob of arrays.  ``is_brief``: only the fields of the
-    table.  A page has at most ``limit`` jobs (of named arrays: subjobs) and about 256 KiB, and begins after the identifier
-    ``after``, in the order of the identifiers, or in that of ``jobs``.  The answer's ``next`` is ``after`` for the next page.
+    ``jobs``: identifiers, empty for all.  ``queues``, ``users``: only these.  ``states``: letters.
+     ``finished``: ``no`` (live jobs only), ``also`` or ``only``.  ``subjobs``: show each subjob of
+    arrays.  ``is_brief``: only the fields of the table.  A page has at most ``limit`` jobs (of
+    named arrays: subjobs) and about 256 KiB, and begins after the identifier ``after``, in the
+    order of the identifiers, or in that of ``jobs``.  The answer's ``next`` is ``after`` for the
+    next page.
     """
 
     answer = "stored"
@@ -334,7 +368,8 @@ class Explain(Question, frozen=True):
 
 
 class Wait(Question, frozen=True):
-    """Wait until jobs have ended (``until="end"``) or started (``"start"``); then gives ``Outcomes``."""
+    """Wait until jobs have ended (``until="end"``) or started (``"start"``); then gives
+    ``Outcomes``."""
 
     jobs: tuple[str, ...]
     until: str = "end"
@@ -350,14 +385,16 @@ class Trail(Question, frozen=True):
 
 
 class JobOutput(Question, frozen=True):
-    """Ask for the files of a job's output and error: gives ``OutputFiles``, to its owner and to operators."""
+    """Ask for the files of a job's output and error: gives ``OutputFiles``, to its owner and to
+    operators."""
 
     role = "owner"
     job: str
 
 
 class History(Question, frozen=True):
-    """Search all finished jobs: gives ``Jobs``, in pages.  ``since`` and ``until`` bound the jobs' end, in microseconds."""
+    """Search all finished jobs: gives ``Jobs``, in pages.  ``since`` and ``until`` bound the jobs'
+    end, in microseconds."""
 
     answer = "stored"
     users: tuple[str, ...] = ()
@@ -371,15 +408,17 @@ class History(Question, frozen=True):
 
 
 class Subscribe(Question, frozen=True):
-    """Get every event from now on: gives ``Done`` with the number of the last event before, then frames ``{"event": ...}``.
-    ``after``: the last number that the client knows; the server, which keeps no events, refuses it if others have come since."""
+    """Get every event from now on: gives ``Done`` with the number of the last event before, then
+    frames ``{"event": ...}``. ``after``: the last number that the client knows; the server, which
+    keeps no events, refuses it if others have come since."""
 
     after: Whole | None = None
 
 
 class Time(Question, frozen=True):
-    """Control scaled or virtual time: ``action`` is ``show``, ``pause``, ``play``, ``step``, ``speed``, ``until``
-    (an instant), ``until-start`` (a job), ``until-end`` (a job) or ``until-count`` (finished jobs).  Gives ``ClockRecord``."""
+    """Control scaled or virtual time: ``action`` is ``show``, ``pause``, ``play``, ``step``,
+    ``speed``, ``until`` (an instant), ``until-start`` (a job), ``until-end`` (a job) or
+    ``until-count`` (finished jobs).  Gives ``ClockRecord``."""
 
     role = "operator"
     is_driving = True
@@ -391,16 +430,16 @@ class Time(Question, frozen=True):
 
 
 class Forecast(Question, frozen=True):
-    """Ask for the expected start of every waiting job: gives ``Forecasts``.  ``limit``: only that many, the first to start
-    (0: all)."""
+    """Ask for the expected start of every waiting job: gives ``Forecasts``.  ``limit``: only that
+    many, the first to start (0: all)."""
 
     answer = "long"
     limit: Whole = 0
 
 
 class Shadow(Question, frozen=True):
-    """Ask for the results of what-if policies (``action`` ``show``, by anyone), or ``set`` them (at most four; an empty list
-    ends them): gives ``Shadows``."""
+    """Ask for the results of what-if policies (``action`` ``show``, by anyone), or ``set`` them (at
+    most four; an empty list ends them): gives ``Shadows``."""
 
     role = "operator"
     action: str = "show"
@@ -408,9 +447,10 @@ class Shadow(Question, frozen=True):
 
 
 class Upload(Question, frozen=True):
-    """Send a part of a script that is too long for a frame (in JSON its bytes are Base64): gives ``Done``.  ``upload``: 8 to 64
-    letters of 0-9 and a-f, the same for all parts.  ``offset``: where the part begins.  ``digest``: with the last part, the
-    SHA-256 of all bytes in hexadecimal letters, by which a submission then names the script."""
+    """Send a part of a script that is too long for a frame (in JSON its bytes are Base64): gives
+    ``Done``.  ``upload``: 8 to 64 letters of 0-9 and a-f, the same for all parts.  ``offset``:
+    where the part begins.  ``digest``: with the last part, the SHA-256 of all bytes in hexadecimal
+    letters, by which a submission then names the script."""
 
     upload: str
     offset: Whole
@@ -449,8 +489,8 @@ class Reload(Question, frozen=True):
 
 
 class Shutdown(Question, frozen=True):
-    """Stop the daemon; jobs run on.  ``is_requeueing`` first requeues the rerunnable jobs; ``is_with_jobs`` first ends the jobs
-    that still run.  Gives ``Done``."""
+    """Stop the daemon; jobs run on.  ``is_requeueing`` first requeues the rerunnable jobs;
+    ``is_with_jobs`` first ends the jobs that still run.  Gives ``Done``."""
 
     role = "manager"
     is_driving = True

@@ -1,4 +1,5 @@
-"""What a job asks for, as PBS writes it: ``select``, ``nodes``, ``ncpus``, ``mem``, ``walltime``, ``place``.
+"""What a job asks for, as PBS writes it: ``select``, ``nodes``, ``ncpus``, ``mem``, ``walltime``,
+``place``.
 
 Source: docs/spec/pbs.md 3; OpenPBS pbs_resources(7).  Sizes are binary: ``1gb`` is 2**30 bytes.
 """
@@ -18,22 +19,64 @@ _MOST_COUNT = 10_000_000
 _LONGEST = 100 * 365 * 86_400
 _PLACES = ("free", "pack", "scatter", "vscatter")
 RESOURCES_OF_CHUNKS = (
-    "ncpus", "mem", "mpiprocs", "ompthreads", "vmem", "ngpus", "nmics", "host", "vnode", "arch", "naccelerators",
-    "accelerator", "accelerator_model", "software",
-)  # fmt: skip
+    "ncpus",
+    "mem",
+    "mpiprocs",
+    "ompthreads",
+    "vmem",
+    "ngpus",
+    "nmics",
+    "host",
+    "vnode",
+    "arch",
+    "naccelerators",
+    "accelerator",
+    "accelerator_model",
+    "software",
+)
 """The resources that a chunk of a select can ask for."""
 
 RESOURCES_OF_JOBS = (
-    *RESOURCES_OF_CHUNKS, "select", "nodes", "nodect", "walltime", "place", "cput", "pcput", "pmem", "pvmem", "file", "nice",
-    "procs", "size", "min_walltime", "max_walltime", "soft_walltime", "preempt_targets", "exec_vnode", "gpus", "feature", "qos",
+    *RESOURCES_OF_CHUNKS,
+    "select",
+    "nodes",
+    "nodect",
+    "walltime",
+    "place",
+    "cput",
+    "pcput",
+    "pmem",
+    "pvmem",
+    "file",
+    "nice",
+    "procs",
+    "size",
+    "min_walltime",
+    "max_walltime",
+    "soft_walltime",
+    "preempt_targets",
+    "exec_vnode",
+    "gpus",
+    "feature",
+    "qos",
     "deadline",
-)  # fmt: skip
+)
 """The resources that a job can ask for."""
 
 _SHARINGS = ("shared", "excl", "exclhost")
 _SIZES = ("mem", "pmem", "vmem", "pvmem", "file")
 _TIMES = ("walltime", "cput", "pcput", "min_walltime", "max_walltime", "soft_walltime")
-_COUNTS = ("ncpus", "procs", "mpiprocs", "ompthreads", "ngpus", "gpus", "nmics", "naccelerators", "nodect")
+_COUNTS = (
+    "ncpus",
+    "procs",
+    "mpiprocs",
+    "ompthreads",
+    "ngpus",
+    "gpus",
+    "nmics",
+    "naccelerators",
+    "nodect",
+)
 _LONGEST_VALUE = 65_536
 _MOST_SLOTS = 1_000_000
 _NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,199}"
@@ -42,8 +85,8 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,199}"
 class ChunkOf(msgspec.Struct, frozen=True, omit_defaults=True):
     """``count`` equal chunks, each inside one host.
 
-    ``procs``: processors; ``memory``: bytes; ``slots``: lines in the node file; ``threads``: OMP_NUM_THREADS (0: as many as
-    processors); ``other``: other resources as written.
+    ``procs``: processors; ``memory``: bytes; ``slots``: lines in the node file; ``threads``:
+    OMP_NUM_THREADS (0: as many as processors); ``other``: other resources as written.
     """
 
     count: int
@@ -60,7 +103,8 @@ class ChunkOf(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The resources that a job asks for.  ``walltime``: microseconds or None; ``placing``: free, pack or scatter."""
+    """The resources that a job asks for.  ``walltime``: microseconds or None; ``placing``: free,
+    pack or scatter."""
 
     chunks: tuple[ChunkOf, ...]
     walltime: int | None = None
@@ -84,7 +128,8 @@ class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def split_list(text: str) -> list[tuple[str, str | None]]:
-    """Return the parts of ``a=1,b="x,y",c`` as (name, value or None); quotes and backslashes protect commas.
+    """Return the parts of ``a=1,b="x,y",c`` as (name, value or None); quotes and backslashes
+    protect commas.
 
     Raises:
         ValueError: a quote is not closed, or a name is missing.
@@ -131,7 +176,8 @@ def parse_resources(text: str) -> dict[str, str]:
 
 
 def parse_duration(text: str) -> int:
-    """Return microseconds for ``SS``, ``MM:SS``, ``H:M:S`` or ``D:H:M:S``; parts need no padding, and ``.5`` may follow.
+    """Return microseconds for ``SS``, ``MM:SS``, ``H:M:S`` or ``D:H:M:S``; parts need no padding,
+    and ``.5`` may follow.
 
     Raises:
         ValueError: the text has another form.
@@ -140,14 +186,17 @@ def parse_duration(text: str) -> int:
     if found is None:
         raise ValueError(f"{text!r} is no time; write seconds, MM:SS or HH:MM:SS")
     parts = reversed(found[1].split(":"))
-    seconds = sum(int(part) * unit for part, unit in zip(parts, (1, 60, 3600, 86_400), strict=False))
+    seconds = sum(
+        int(part) * unit for part, unit in zip(parts, (1, 60, 3600, 86_400), strict=False)
+    )
     if seconds > _LONGEST:
         raise ValueError(f"{text!r} is more than a hundred years")
     return seconds * MICROSECONDS + int((found[2] or ".0")[1:].ljust(6, "0"))
 
 
 _TWO = [f"{number:02d}" for number in range(100)]
-# Looking up the numbers takes a fifth of the time of formatting them; a daemon writes three durations for each job.
+# Looking up the numbers takes a fifth of the time of formatting them; a daemon writes three
+# durations for each job.
 
 
 def format_duration(microseconds: int) -> str:
@@ -159,7 +208,8 @@ def format_duration(microseconds: int) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Return bytes for ``100mb``, ``512K``, ``1234B``, ``8GiB``, ``2gw`` (words of eight bytes), ``1.5gb``.
+    """Return bytes for ``100mb``, ``512K``, ``1234B``, ``8GiB``, ``2gw`` (words of eight bytes),
+    ``1.5gb``.
 
     Raises:
         ValueError: the text has another form, or the size is too large.
@@ -175,7 +225,8 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """Return a number of bytes in the largest unit that divides it, at least kb: ``8gb``, ``100mb``, ``1kb``."""
+    """Return a number of bytes in the largest unit that divides it, at least kb: ``8gb``,
+    ``100mb``, ``1kb``."""
     if size <= 0:
         return "0kb"
     number, units = -(-size // 1024), ["kb", "mb", "gb", "tb"]
@@ -186,7 +237,11 @@ def format_size(size: int) -> str:
 
 
 def _count(text: str | None, name: str, least: int = 1) -> int:
-    if text is None or not re.fullmatch(r"\s*[0-9]{1,9}\s*", text) or not least <= int(text) <= _MOST_COUNT:
+    if (
+        text is None
+        or not re.fullmatch(r"\s*[0-9]{1,9}\s*", text)
+        or not least <= int(text) <= _MOST_COUNT
+    ):
         raise ValueError(f"{name}={text or ''} is not a whole number of at least {least}")
     return int(text)
 
@@ -207,7 +262,9 @@ def parse_select(text: str) -> tuple[ChunkOf, ...]:
         for word in words:
             name, equals, value = word.strip().partition("=")
             if not equals or not name or not value:
-                raise ValueError(f"select part {part.strip()!r}: {word.strip()!r} is not of the form name=value")
+                raise ValueError(
+                    f"select part {part.strip()!r}: {word.strip()!r} is not of the form name=value"
+                )
             values[name] = value
         if not words and not part.strip():
             raise ValueError(f"select {text!r} has an empty part")
@@ -222,7 +279,8 @@ def parse_select(text: str) -> tuple[ChunkOf, ...]:
 
 
 def _refuse_typo(name: str, known: tuple[str, ...]) -> None:
-    """Refuse a name that is nearly that of a known resource; other names are custom resources and only shown."""
+    """Refuse a name that is nearly that of a known resource; other names are custom resources and
+    only shown."""
     if name in known:
         return
     from difflib import get_close_matches
@@ -233,7 +291,8 @@ def _refuse_typo(name: str, known: tuple[str, ...]) -> None:
 
 
 def check_resources(resources: Mapping[str, str]) -> None:
-    """Refuse illegal names and values of resources, even of those without an effect, because qstat shows them all.
+    """Refuse illegal names and values of resources, even of those without an effect, because qstat
+    shows them all.
 
     The daemon checks a request when it arrives, and not again when it replays the journal.
 
@@ -267,13 +326,16 @@ def _check_value(name: str, value: str) -> None:
         elif name in _COUNTS:
             _count(value, name, 0)
         elif not value.isprintable() or len(value) > _LONGEST_VALUE:
-            raise ValueError(f"a letter that cannot be printed, or more than {_LONGEST_VALUE} letters")
+            raise ValueError(
+                f"a letter that cannot be printed, or more than {_LONGEST_VALUE} letters"
+            )
     except ValueError as error:
         raise ValueError(str(error) if name in _COUNTS else f"{name}: {error}") from None
 
 
 def parse_nodes(text: str) -> tuple[ChunkOf, ...]:
-    """Return the chunks of ``2:ppn=4:gpus=1+1`` or ``n2+n4:ppn=2#excl`` (Torque; a host's name counts as one host).
+    """Return the chunks of ``2:ppn=4:gpus=1+1`` or ``n2+n4:ppn=2#excl`` (Torque; a host's name
+    counts as one host).
 
     Raises:
         ValueError: with the part and the reason.
@@ -298,7 +360,8 @@ def parse_nodes(text: str) -> tuple[ChunkOf, ...]:
 
 
 def parse_place(text: str) -> tuple[str, bool]:
-    """Return the placing (free, pack, scatter) of ``scatter:excl:group=host``, and whether it asks for whole hosts.
+    """Return the placing (free, pack, scatter) of ``scatter:excl:group=host``, and whether it asks
+    for whole hosts.
 
     Raises:
         ValueError: a word is not known.
@@ -311,14 +374,18 @@ def parse_place(text: str) -> tuple[str, bool]:
         elif name in _SHARINGS:
             is_exclusive = name != "shared"
         elif not name.startswith("group=") and name:
-            raise ValueError(f"place={text}: {word!r} is not known (known: {', '.join(_PLACES + _SHARINGS)}, group=...)")
+            raise ValueError(
+                f"place={text}: {word!r} is not known (known: {', '.join(_PLACES + _SHARINGS)}, "
+                "group=...)"
+            )
     return placing, is_exclusive
 
 
 def parse_demand(resources: Mapping[str, str]) -> Demand:
     """Return what the ``-l`` resources of a job ask for: one processor if they are empty.
 
-    ``nodes=`` asks for different hosts, as OpenPBS converts it (svr_jobfunc.c, set_select_and_place).
+    ``nodes=`` asks for different hosts, as OpenPBS converts it (svr_jobfunc.c,
+    set_select_and_place).
 
     Raises:
         ValueError: with the resource and the reason.
@@ -349,29 +416,40 @@ def parse_demand(resources: Mapping[str, str]) -> Demand:
 
 
 def implied_place(resources: Mapping[str, str]) -> str:
-    """Return the ``place`` of a job that names none: ``nodes=`` scatters, and ``nodes=2#excl`` takes whole hosts."""
+    """Return the ``place`` of a job that names none: ``nodes=`` scatters, and ``nodes=2#excl``
+    takes whole hosts."""
     if "nodes" not in resources:
         return "free"
     suffixes = resources["nodes"].split("#")[1:]
-    return "scatter:excl" if "excl" in suffixes else "scatter:shared" if "shared" in suffixes else "scatter"
+    return (
+        "scatter:excl"
+        if "excl" in suffixes
+        else "scatter:shared"
+        if "shared" in suffixes
+        else "scatter"
+    )
 
 
 def _with_memory(chunks: tuple[ChunkOf, ...], resources: Mapping[str, str]) -> tuple[ChunkOf, ...]:
-    """Divide ``mem`` (of the whole job) or ``pmem`` (of a processor) among chunks if none names its memory."""
+    """Divide ``mem`` (of the whole job) or ``pmem`` (of a processor) among chunks if none names its
+    memory."""
     total = parse_size(resources["mem"]) if "mem" in resources else 0
     each = parse_size(resources["pmem"]) if "pmem" in resources and not total else 0
     if not (total or each) or any(chunk.memory for chunk in chunks):
         return chunks
     share = -(-total // sum(chunk.count for chunk in chunks))
-    return tuple(msgspec.structs.replace(chunk, memory=share + each * chunk.procs) for chunk in chunks)
+    return tuple(
+        msgspec.structs.replace(chunk, memory=share + each * chunk.procs) for chunk in chunks
+    )
 
 
 def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int) -> dict[str, str]:
     """Return ``Resource_List`` as ``qstat -f`` shows it.
 
-    It holds what the job asked for, always with ncpus, nodect, select, place and walltime, memory in units of at least a
-    kilobyte, times as HH:MM:SS.  A job that names neither chunks nor nodes has ``place=pack``, as in OpenPBS (svr_jobfunc.c,
-    set_select_and_place); for its one chunk that is the same as ``free``.
+    It holds what the job asked for, always with ncpus, nodect, select, place and walltime, memory
+    in units of at least a kilobyte, times as HH:MM:SS.  A job that names neither chunks nor nodes
+    has ``place=pack``, as in OpenPBS (svr_jobfunc.c, set_select_and_place); for its one chunk that
+    is the same as ``free``.
     """
     listed = dict(resources)
     listed["ncpus"] = str(demand.procs)

@@ -1,7 +1,9 @@
-"""The lists of files that are copied before and after a job: ``stagein`` and ``stageout`` as PBS writes them.
+"""The lists of files that are copied before and after a job: ``stagein`` and ``stageout`` as PBS
+writes them.
 
-Source: OpenPBS pbs_job_attributes(7): ``local_path@host:remote_path[,...]``.  The local path is on the job's host; a relative
-one is in its staging and execution directory.  The remote path is on the named host, which is always this machine here.
+Source: OpenPBS pbs_job_attributes(7): ``local_path@host:remote_path[,...]``.  The local path is on
+the job's host; a relative one is in its staging and execution directory.  The remote path is on the
+named host, which is always this machine here.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 SANDBOXES = ("HOME", "O_WORKDIR", "PRIVATE")
-"""Values of ``sandbox``: the job works in its user's home directory, where it was submitted, or in a directory of its own."""
+"""Values of ``sandbox``: the job works in its user's home directory, where it was submitted, or in
+a directory of its own."""
 
 
 class Staged(NamedTuple):
@@ -34,7 +37,10 @@ def parse_staging(text: str, hosts: Collection[str] | None = None) -> tuple[Stag
         if not (local and at and host and colon and remote) or "\0" in part:
             raise ValueError(f"{part.strip()!r} is not of the form local_path@host:remote_path")
         if hosts is not None and host not in hosts:
-            raise ValueError(f"{part.strip()!r}: files of host {host} cannot be staged, only those of this machine")
+            raise ValueError(
+                f"{part.strip()!r}: files of host {host} cannot be staged, only those of this "
+                "machine"
+            )
         found.append(Staged(local, host, remote))
     return tuple(found)
 

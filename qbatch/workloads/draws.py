@@ -1,10 +1,12 @@
 """Random draws, logarithm and exponential that are the same to the bit on every machine (law 5).
 
-Draws are raw 64-bit words of PCG64, a stream that NumPy promises not to change, made whole numbers by exact operations.
+Draws are raw 64-bit words of PCG64, a stream that NumPy promises not to change, made whole numbers
+by exact operations.
 
-The logarithms and exponentials of the C library differ in the last bit from one system to the next, and NumPy's from one
-processor to the next.  Those here consist of additions, multiplications and divisions, which IEEE 754 rounds correctly, each as
-a separate operation.  They are accurate to a few units in the last place, which is enough for drawing a workload.
+The logarithms and exponentials of the C library differ in the last bit from one system to the next,
+and NumPy's from one processor to the next.  Those here consist of additions, multiplications and
+divisions, which IEEE 754 rounds correctly, each as a separate operation.  They are accurate to a
+few units in the last place, which is enough for drawing a workload.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from qbatch.workloads.log import Column
 
 
 class Draws:
-    """One stream of draws; ``seed``: a whole number >= 0, or several that identify the stream together."""
+    """One stream of draws; ``seed``: a whole number >= 0, or several that identify the stream
+    together."""
 
     def __init__(self, seed: int | Sequence[int]) -> None:
         self._bits = np.random.PCG64(seed if isinstance(seed, int) else list(seed))
@@ -44,14 +47,16 @@ class Draws:
 
 _LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 _SQRT_HALF = float.fromhex("0x1.6a09e667f3bcdp-1")
-# Arrays, not numbers: NumPy makes an array of a number each time, which takes as long as the hundred values of a class.
+# Arrays, not numbers: NumPy makes an array of a number each time, which takes as long as the
+# hundred values of a class.
 _ONE = np.array(1.0)
 _LN_FACTORS = [np.array(1.0 / (2 * term + 1)) for term in range(12, -1, -1)]
 _EXP_FACTORS = [np.array(float(term)) for term in range(15, 0, -1)]
 
 
 def ln(x: Column) -> Column:
-    """Return the natural logarithms of positive numbers: 2 artanh((m - 1) / (m + 1)) of the mantissa, as a series."""
+    """Return the natural logarithms of positive numbers: 2 artanh((m - 1) / (m + 1)) of the
+    mantissa, as a series."""
     mantissa, exponent = np.frexp(np.asarray(x, np.float64))
     is_low = mantissa < _SQRT_HALF
     mantissa = np.where(is_low, mantissa * 2.0, mantissa)
@@ -67,7 +72,8 @@ def ln(x: Column) -> Column:
 
 
 def exp(x: Column) -> Column:
-    """Return e to the power of numbers between -700 and 700: a Taylor series within half a doubling."""
+    """Return e to the power of numbers between -700 and 700: a Taylor series within half a
+    doubling."""
     x = np.asarray(x, np.float64)
     doublings = np.rint(x / _LN2)
     rest = x - doublings * _LN2

@@ -1,11 +1,13 @@
 """Models of the estimates of a replay, by name (``--estimates f:4``).
 
-A model gives every job of a workload one estimate: all policies see the same.  Its draws come from the seed, so that
-the same seed gives the same estimates on every machine.  Only ``log`` and models built on it give an estimate below the run
-time: a job that runs longer than its user asked for stays such a job (docs/design.md has the consequences).
+A model gives every job of a workload one estimate: all policies see the same.  Its draws come from
+the seed, so that the same seed gives the same estimates on every machine.  Only ``log`` and models
+built on it give an estimate below the run time: a job that runs longer than its user asked for
+stays such a job (docs/design.md has the consequences).
 
-Sources: ``f`` Feitelson and Weil 1998, section 3.3; ``tsafrir`` and the values of ``rounded`` up to 18 h Tsafrir, Etsion and
-Feitelson 2005 (docs/spec/workloads.md 2.2).  Whole days above, and shares of exact estimates, are our own.
+Sources: ``f`` Feitelson and Weil 1998, section 3.3; ``tsafrir`` and the values of ``rounded`` up to
+18 h Tsafrir, Etsion and Feitelson 2005 (docs/spec/workloads.md 2.2).  Whole days above, and shares
+of exact estimates, are our own.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ _DEEPEST = 4
 
 Given = dict[str, Any]
 Make = Callable[[Given, Int64Array, Int64Array, int], Int64Array]
-"""From parameters, estimates of the inner model (without one, requested times), run times and a seed to estimates."""
+"""From parameters, estimates of the inner model (without one, requested times), run times and a
+seed to estimates."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Model:
         form: how it is written.
         meaning: what it gives a job.
         make: makes the estimates.
-        parameters: those that are numbers; ``bare`` is the required one that is written without its name.
+        parameters: those that are numbers; ``bare`` is the required one that is written without its
+            name.
         inner: the parameter that is itself a model, and its default.
     """
 
@@ -63,7 +67,8 @@ class Estimates:
     Attributes:
         name: the canonical name of the model: only parameters that differ from the defaults.
         is_drawn: whether the seed may change anything.
-        make, given, inner: the function of the model, its parameters, and the model that it is built on.
+        make, given, inner: the function of the model, its parameters, and the model that it is
+            built on.
     """
 
     name: str
@@ -76,14 +81,17 @@ class Estimates:
         """Return the estimates of the jobs of a workload, in microseconds; shape (jobs,).
 
         Args:
-            asked: the requested times, the run time of jobs without one, in microseconds; shape (jobs,).
+            asked: the requested times, the run time of jobs without one, in microseconds; shape
+                (jobs,).
             run: the run times in microseconds; shape (jobs,).
             seed: of the draws; a whole number >= 0.
 
         Raises:
             UsageError: an estimate is too long to count, or the model has none for these run times.
         """
-        return self.make(self.given, asked if self.inner is None else self.inner.of(asked, run, seed), run, seed)
+        return self.make(
+            self.given, asked if self.inner is None else self.inner.of(asked, run, seed), run, seed
+        )
 
 
 def read_estimates(text: str) -> Estimates:
@@ -98,7 +106,8 @@ def read_estimates(text: str) -> Estimates:
 
 
 def split_estimates(text: str) -> list[str]:
-    """Return the models of a list such as ``log,exact:share=0.4,rest=f:5,rounded``; ``key=value`` belongs to the one before."""
+    """Return the models of a list such as ``log,exact:share=0.4,rest=f:5,rounded``; ``key=value``
+    belongs to the one before."""
     found: list[str] = []
     for part in text.split(","):
         if "=" in part.partition(":")[0] and found:
@@ -114,14 +123,18 @@ def _read(text: str, where: str, depth: int) -> Estimates:
     name, _, tail = text.partition(":")
     if name not in MODELS:
         forms = ", ".join(model.form for model in MODELS.values())
-        raise UsageError(f"{where}: there is no model {name[:40]!r}{suggestion(name, MODELS)} (known: {forms})")
+        raise UsageError(
+            f"{where}: there is no model {name[:40]!r}{suggestion(name, MODELS)} (known: {forms})"
+        )
     model = MODELS[name]
     if model.bare is not None:
         if not tail:
             raise UsageError(f"{where}: write {model.form}, with a number")
         values = read_parameters([f"{model.bare}={tail}"], model.parameters, where)
         (only,) = model.parameters
-        return Estimates(f"{name}:{only.text(values[model.bare])}", model.is_drawn, model.make, values)
+        return Estimates(
+            f"{name}:{only.text(values[model.bare])}", model.is_drawn, model.make, values
+        )
     pairs = [pair for pair in tail.split(",") if pair]
     inner = None
     if model.inner is not None:
@@ -133,7 +146,9 @@ def _read(text: str, where: str, depth: int) -> Estimates:
         head, *further = inner.name.split(",")  # as in rest=exact:share=0.4,rest.rest=f:2
         typed += ("," if ":" in typed else ":") + f"{model.inner[0]}={head}"
         typed += "".join(f",{model.inner[0]}.{pair}" for pair in further)
-    return Estimates(typed, model.is_drawn or (inner is not None and inner.is_drawn), model.make, values, inner)
+    return Estimates(
+        typed, model.is_drawn or (inner is not None and inner.is_drawn), model.make, values, inner
+    )
 
 
 def _inner_of(pairs: list[str], name: str, default: str) -> tuple[list[str], str]:
@@ -141,9 +156,14 @@ def _inner_of(pairs: list[str], name: str, default: str) -> tuple[list[str], str
     chosen = [pair.partition("=")[2] for pair in pairs if pair.startswith(f"{name}=")]
     further = [pair.removeprefix(f"{name}.") for pair in pairs if pair.startswith(f"{name}.")]
     # A second one stays, for read_parameters to report it.
-    own = [pair for pair in pairs if not pair.startswith((f"{name}=", f"{name}."))] + [f"{name}={each}" for each in chosen[1:]]
+    own = [pair for pair in pairs if not pair.startswith((f"{name}=", f"{name}."))] + [
+        f"{name}={each}" for each in chosen[1:]
+    ]
     text = chosen[0] if chosen else default
-    return own, text + "".join(f"{':' if not place and ':' not in text else ','}{each}" for place, each in enumerate(further))
+    return own, text + "".join(
+        f"{':' if not place and ':' not in text else ','}{each}"
+        for place, each in enumerate(further)
+    )
 
 
 def _factor(given: Given, asked: Int64Array, run: Int64Array, seed: int) -> Int64Array:
@@ -153,12 +173,15 @@ def _factor(given: Given, asked: Int64Array, run: Int64Array, seed: int) -> Int6
     draws = Draws((seed, round(factor * 1000))).fractions(len(run))
     stretched = np.rint(run * (1.0 + draws * (factor - 1.0)))
     if len(run) and float(stretched.max()) > _LONGEST:
-        raise UsageError(f"--estimates f:{factor:g}: makes a run time too long to count; use a smaller N")
+        raise UsageError(
+            f"--estimates f:{factor:g}: makes a run time too long to count; use a smaller N"
+        )
     return np.maximum(stretched.astype(np.int64), run)
 
 
 def _exact(given: Given, asked: Int64Array, run: Int64Array, seed: int) -> Int64Array:
-    # The jobs of a smaller share are among those of every larger one, and the estimates of the others do not depend on it.
+    # The jobs of a smaller share are among those of every larger one, and the estimates of the
+    # others do not depend on it.
     estimate = asked.copy()
     exact = Draws((seed, _STREAM)).shuffled(len(run))[: int(given["share"] * len(run) + 0.5)]
     estimate[exact] = run[exact]
@@ -167,43 +190,73 @@ def _exact(given: Given, asked: Int64Array, run: Int64Array, seed: int) -> Int64
 
 def _tsafrir(given: Given, asked: Int64Array, run: Int64Array, seed: int) -> Int64Array:
     try:
-        estimate = tsafrir_estimates(run / MICROSECONDS, seed=seed, largest_s=int(given["largest"]) or None)
+        estimate = tsafrir_estimates(
+            run / MICROSECONDS, seed=seed, largest_s=int(given["largest"]) or None
+        )
     except UsageError as error:
         raise UsageError(f"--estimates tsafrir: {error}") from error
     return np.asarray(estimate * MICROSECONDS, np.int64)
 
 
 def round_values(estimate: Int64Array) -> Int64Array:
-    """Return the least round value that is not below each estimate, in microseconds: a popular one, above 18 h whole days."""
+    """Return the least round value that is not below each estimate, in microseconds: a popular one,
+    above 18 h whole days."""
     popular = np.sort(np.array(POPULAR_S, np.int64)) * MICROSECONDS
     day = DAY_S * MICROSECONDS
     place = np.searchsorted(popular, estimate, side="left")
     days = (estimate // day + (estimate % day > 0)) * day
-    return np.asarray(np.where(place < len(popular), popular[np.minimum(place, len(popular) - 1)], days), np.int64)
+    return np.asarray(
+        np.where(place < len(popular), popular[np.minimum(place, len(popular) - 1)], days), np.int64
+    )
 
 
 MODELS: dict[str, Model] = {
-    "log": Model("log", "the requested time; the run time if the log has none", lambda given, asked, run, seed: asked),
+    "log": Model(
+        "log",
+        "the requested time; the run time if the log has none",
+        lambda given, asked, run, seed: asked,
+    ),
     "perfect": Model("perfect", "its run time", lambda given, asked, run, seed: run.copy()),
     "f": Model(
-        "f:N", "uniform in [run, N x run]", _factor, (Real("N", 1.0, 1.0, 1e6, "the largest estimate, in run times"),),
-        bare="N", is_drawn=True,
+        "f:N",
+        "uniform in [run, N x run]",
+        _factor,
+        (Real("N", 1.0, 1.0, 1e6, "the largest estimate, in run times"),),
+        bare="N",
+        is_drawn=True,
     ),
     "exact": Model(
-        "exact:share=S,rest=MODEL", "a random share of the jobs gets the run time; each other job the estimate of MODEL (log)",
-        _exact, (Real("share", 1.0, 0.0, 1.0, "share of the jobs with the run time as estimate"),),
-        inner=("rest", "log"), is_drawn=True,
+        "exact:share=S,rest=MODEL",
+        "a random share of the jobs gets the run time; each other job the estimate of MODEL (log)",
+        _exact,
+        (Real("share", 1.0, 0.0, 1.0, "share of the jobs with the run time as estimate"),),
+        inner=("rest", "log"),
+        is_drawn=True,
     ),
     "rounded": Model(
-        "rounded:of=MODEL", "the estimate of MODEL (log), lifted to the next value that people type",
-        lambda given, asked, run, seed: round_values(asked), inner=("of", "log"),
+        "rounded:of=MODEL",
+        "the estimate of MODEL (log), lifted to the next value that people type",
+        lambda given, asked, run, seed: round_values(asked),
+        inner=("of", "log"),
     ),
     "tsafrir": Model(
         "tsafrir:largest=SECONDS",
-        "what users would request: few popular values, the largest most of all, never below the run time",
+        (
+            "what users would request: few popular values, the largest most of all, never below "
+            "the "
+            "run time"
+        ),
         _tsafrir,
-        (Whole("largest", 0, 0, 10**9, "the largest estimate, seconds; 0: the least whole hour that no run exceeds"),),
+        (
+            Whole(
+                "largest",
+                0,
+                0,
+                10**9,
+                "the largest estimate, seconds; 0: the least whole hour that no run exceeds",
+            ),
+        ),
         is_drawn=True,
     ),
-}  # fmt: skip
+}
 """The models by name."""

@@ -1,7 +1,9 @@
-"""The predecessor of each job of a log, for which its user waited before submitting it, and the user's think time after that.
+"""The predecessor of each job of a log, for which its user waited before submitting it, and the
+user's think time after that.
 
-SWF has two fields for it (17, the preceding job, and 18, the think time).  If no job of a log has them they are derived
-(docs/spec/papers.md 5.5, rule 14; sessions with gaps of at most 20 minutes after Zilber, Amit and Talby 2005).
+SWF has two fields for it (17, the preceding job, and 18, the think time).  If no job of a log has
+them they are derived (docs/spec/papers.md 5.5, rule 14; sessions with gaps of at most 20 minutes
+after Zilber, Amit and Talby 2005).
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ NO_JOB = -1
 
 
 class Feedback(NamedTuple):
-    """Of each row of a log: the row of its predecessor, ``NO_JOB`` for none, and the think time in microseconds.
+    """Of each row of a log: the row of its predecessor, ``NO_JOB`` for none, and the think time in
+    microseconds.
 
     ``is_told``: the log has the fields; else they are derived.
     """
@@ -39,7 +42,10 @@ def feedback_of(log: Log) -> Feedback:
     Raises:
         InputError: jobs wait for each other in a circle (field 17).
     """
-    number, before = np.asarray(log["job"]).astype(np.int64), np.asarray(log["preceding_job"]).astype(np.int64)
+    number, before = (
+        np.asarray(log["job"]).astype(np.int64),
+        np.asarray(log["preceding_job"]).astype(np.int64),
+    )
     if not (before > 0).any():
         return _derived(log)
     numbers, first = np.unique(number, return_index=True)
@@ -47,13 +53,16 @@ def feedback_of(log: Log) -> Feedback:
     is_there = (numbers[places] == before) & (before != number) & (before > 0)
     found = np.where(is_there, first[places], NO_JOB).astype(np.int64)
     think = np.where(is_there, _microseconds(np.maximum(np.asarray(log["think_time"]), 0)), 0)
-    # In each step every row looks twice as far back: one that still sees another at the end is in a circle, or behind one.
+    # In each step every row looks twice as far back: one that still sees another at the end is in a
+    # circle, or behind one.
     ahead = found.copy()
     for _ in range(len(ahead).bit_length()):
         ahead = np.where(ahead >= 0, ahead[np.maximum(ahead, 0)], NO_JOB)
     if (ahead >= 0).any():
         row = int(ahead[np.flatnonzero(ahead >= 0)[0]])
-        raise InputError(f"{log.name}: job {number[row]} waits for itself, by field 17 of the jobs before it")
+        raise InputError(
+            f"{log.name}: job {number[row]} waits for itself, by field 17 of the jobs before it"
+        )
     return Feedback(found, think, is_told=True)
 
 
@@ -65,7 +74,13 @@ def _derived(log: Log) -> Feedback:
     running: dict[int, list[tuple[int, int, int]]] = {}
     latest: dict[int, tuple[int, int, int]] = {}
     order = np.lexsort((np.asarray(log["job"]), submit))
-    facts = zip(order.tolist(), user[order].tolist(), submit[order].tolist(), end[order].tolist(), strict=True)
+    facts = zip(
+        order.tolist(),
+        user[order].tolist(),
+        submit[order].tolist(),
+        end[order].tolist(),
+        strict=True,
+    )
     for rank, (row, owner, now, over) in enumerate(facts):
         if owner < 0:
             continue
@@ -81,4 +96,6 @@ def _derived(log: Log) -> Feedback:
 
 def _microseconds(seconds: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Int64Array:
     """Return seconds as microseconds, negative (unknown) ones as -1."""
-    return np.where(seconds < 0, -1, np.rint(np.maximum(seconds, 0) * float(MICROSECONDS))).astype(np.int64)
+    return np.where(seconds < 0, -1, np.rint(np.maximum(seconds, 0) * float(MICROSECONDS))).astype(
+        np.int64
+    )

@@ -1,4 +1,5 @@
-"""The anomalies of a log: each with a stable code, its severity, how often it occurs and where first."""
+"""The anomalies of a log: each with a stable code, its severity, how often it occurs and where
+first."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from qbatch.workloads.unfinished import unfinished_of
 
 @dataclass(frozen=True)
 class Finding:
-    """One anomaly of a log: a stable code, its severity, its count, its first places, and its description."""
+    """One anomaly of a log: a stable code, its severity, its count, its first places, and its
+    description."""
 
     code: str
     severity: str  # "error": unusable as asked; "warning": usable, but look; "note": good to know
@@ -26,7 +28,8 @@ _EXPECTED_KEYWORDS = ("version", "maxjobs", "unixstarttime", "timezonestring")
 
 
 def findings(log: Log, *, lenient: bool = False) -> list[Finding]:
-    """Return all anomalies of a log read leniently, worst first; if there is no error, the log is usable.
+    """Return all anomalies of a log read leniently, worst first; if there is no error, the log is
+    usable.
 
     Unreadable rows are an error unless ``lenient``; a log without one runnable row always is.
     """
@@ -52,12 +55,24 @@ def _row_findings(log: Log, lenient: bool) -> list[Finding]:
     submit = log["submit"][by_line]
     late = np.zeros(len(log), dtype=np.bool_)
     late[by_line] = submit < np.maximum.accumulate(submit)
-    found += _at(log, "out_of_order", "warning", late, "submitted earlier than a row before it; sorted when read")
+    found += _at(
+        log,
+        "out_of_order",
+        "warning",
+        late,
+        "submitted earlier than a row before it; sorted when read",
+    )
     _, first, counts = np.unique(log["job"], return_index=True, return_counts=True)
     if (counts > 1).any():
         again = np.ones(len(log), dtype=np.bool_)
         again[first] = False
-        found += _at(log, "duplicate_job", "warning", again, "job number used before (a checkpointed or a merged log?)")
+        found += _at(
+            log,
+            "duplicate_job",
+            "warning",
+            again,
+            "job number used before (a checkpointed or a merged log?)",
+        )
     return found
 
 
@@ -68,23 +83,47 @@ def _value_findings(log: Log) -> list[Finding]:
     waits, runs = (none, none) if unfinished is None else (unfinished.waits, unfinished.runs)
     never, cancelled = ((run < 0) & ~(waits & (estimate > 0))) | (procs <= 0), cancelled_rows(log)
     machine = machine_procs(log.header)
-    found = _at(log, "cancelled", "note", cancelled, "cancelled before they ran (status 5): such jobs are skipped")
+    found = _at(
+        log,
+        "cancelled",
+        "note",
+        cancelled,
+        "cancelled before they ran (status 5): such jobs are skipped",
+    )
     lacking = never & ~cancelled
-    found += _at(log, "never_ran", "warning", lacking, "no processors or no run time: such jobs are skipped")
+    found += _at(
+        log, "never_ran", "warning", lacking, "no processors or no run time: such jobs are skipped"
+    )
     found += _at(log, "running", "note", runs, "ran when the log was written: a run time so far")
     found += _at(log, "waiting", "note", waits, "waited when the log was written: no run time")
     if never.all():
-        found.append(Finding("no_job", "error", len(log), (), "no row could run: each lacks processors or a run time"))
+        found.append(
+            Finding(
+                "no_job",
+                "error",
+                len(log),
+                (),
+                "no row could run: each lacks processors or a run time",
+            )
+        )
     if machine is not None:
         text = f"wider than the machine ({machine} processors by the header): such jobs are skipped"
         found += _at(log, "wider_than_machine", "warning", procs > machine, text)
     over = (estimate > 0) & (run > estimate)
-    found += _at(log, "longer_than_estimate", "warning", over, "ran longer than requested: killed at the estimate")
+    found += _at(
+        log,
+        "longer_than_estimate",
+        "warning",
+        over,
+        "ran longer than requested: killed at the estimate",
+    )
     off = (status < -1) | (status > 5) | (status != np.floor(status))
     found += _at(log, "unknown_status", "warning", off, "status outside -1..5")
     parts = (status >= 2) & (status <= 4) & ~runs
     found += _at(log, "part_status", "warning", parts, "part of a checkpointed job")
-    found += _at(log, "procs_not_whole", "warning", procs != np.floor(procs), "processors not a whole number")
+    found += _at(
+        log, "procs_not_whole", "warning", procs != np.floor(procs), "processors not a whole number"
+    )
     for name in FIELDS:
         column = log[name]
         if column.strides != (0,):
@@ -99,7 +138,10 @@ def _header_findings(log: Log) -> list[Finding]:
     rows = len(log) + log.bad_rows
     for keyword, stated in (("MaxJobs", header.max_jobs), ("MaxRecords", header.max_records)):
         if stated is not None and stated != rows:
-            text = f"{keyword} is {stated:,}, but the log has {counted(rows, 'row', 'rows')} (usual in cleaned logs)"
+            text = (
+                f"{keyword} is {stated:,}, but the log has {counted(rows, 'row', 'rows')} "
+                "(usual in cleaned logs)"
+            )
             found.append(Finding(f"{keyword.lower()}_differs", "note", 1, (), text))
     if machine_procs(header) is None:
         text = "no MaxProcs or MaxNodes in the header: the machine must be given"

@@ -25,12 +25,36 @@ _INTEGER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+(?!\d)|\d+)")
 _NUMBERED = re.compile(r"(\d+)[\s:]*(.*)", re.DOTALL)
 _BLANKS = re.compile(r"[\s_-]+")
 
-_KNOWN = frozenset({
-    "version", "computer", "installation", "acknowledge", "information", "conversion", "maxjobs", "maxrecords",
-    "preemption", "unixstarttime", "timezone", "timezonestring", "starttime", "endtime", "maxnodes", "maxprocs",
-    "maxruntime", "maxmemory", "allowoveruse", "maxqueues", "queues", "queue", "maxpartitions", "partitions",
-    "partition", "note",
-})  # fmt: skip
+_KNOWN = frozenset(
+    {
+        "version",
+        "computer",
+        "installation",
+        "acknowledge",
+        "information",
+        "conversion",
+        "maxjobs",
+        "maxrecords",
+        "preemption",
+        "unixstarttime",
+        "timezone",
+        "timezonestring",
+        "starttime",
+        "endtime",
+        "maxnodes",
+        "maxprocs",
+        "maxruntime",
+        "maxmemory",
+        "allowoveruse",
+        "maxqueues",
+        "queues",
+        "queue",
+        "maxpartitions",
+        "partitions",
+        "partition",
+        "note",
+    }
+)
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,10 +90,14 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     def queue_names(self) -> dict[int, str]:
         """Return a short, unique name of each queue that has one.
 
-        A name is the first line of the header's text about the queue, at most ``LONGEST_NAME`` letters.  The number follows a
-        name that is not unique, or that is itself a number, as in ``other (3)``.
+        A name is the first line of the header's text about the queue, at most ``LONGEST_NAME``
+        letters.  The number follows a name that is not unique, or that is itself a number, as in
+        ``other (3)``.
         """
-        lines = {number: _printable(text.partition("\n")[0].strip()) for number, text in self.queues.items()}
+        lines = {
+            number: _printable(text.partition("\n")[0].strip())
+            for number, text in self.queues.items()
+        }
         names = {number: line[:LONGEST_NAME].rstrip() for number, line in lines.items() if line}
         counts = Counter(names.values())
         return {
@@ -83,7 +111,8 @@ def _printable(text: str) -> str:
 
 
 def parse_header(lines: Iterable[str]) -> Header:
-    """Return the header of these comment lines; never fails: what is not understood stays in ``lines``."""
+    """Return the header of these comment lines; never fails: what is not understood stays in
+    ``lines``."""
     kept = tuple(lines)
     entries = _entries(kept)
     by_keyword: dict[str, list[str]] = {}
@@ -97,11 +126,28 @@ def parse_header(lines: Iterable[str]) -> Header:
         found = (leading_integer(value) for value in by_keyword.get(keyword, ()))
         return next((number for number in found if number is not None), None)
 
-    texts = ("version", "computer", "installation", "conversion", "start_time", "end_time", "preemption", "allow_overuse")
+    texts = (
+        "version",
+        "computer",
+        "installation",
+        "conversion",
+        "start_time",
+        "end_time",
+        "preemption",
+        "allow_overuse",
+    )
     numbers = (
-        "max_jobs", "max_records", "max_nodes", "max_procs", "max_runtime", "max_memory", "max_queues", "max_partitions",
-        "unix_start_time", "time_zone",
-    )  # fmt: skip
+        "max_jobs",
+        "max_records",
+        "max_nodes",
+        "max_procs",
+        "max_runtime",
+        "max_memory",
+        "max_queues",
+        "max_partitions",
+        "unix_start_time",
+        "time_zone",
+    )
     found: dict[str, Any] = {field: text(field.replace("_", "")) for field in texts}
     found |= {field: integer(field.replace("_", "")) for field in numbers}
     zone = text("timezonestring")
@@ -119,7 +165,8 @@ def parse_header(lines: Iterable[str]) -> Header:
 
 
 def machine_procs(header: Header) -> int | None:
-    """Return the processors of the machine: MaxProcs, else MaxNodes, else None (also for absurd values)."""
+    """Return the processors of the machine: MaxProcs, else MaxNodes, else None (also for absurd
+    values)."""
     for procs in (header.max_procs, header.max_nodes):
         if procs is not None and 0 < procs <= PROCS_MAX:
             return procs
@@ -127,7 +174,8 @@ def machine_procs(header: Header) -> int | None:
 
 
 def leading_integer(value: str) -> int | None:
-    """Return the integer that the text begins with: 1664 for ``1664 (72, 1368, 224)``; None without one."""
+    """Return the integer that the text begins with: 1664 for ``1664 (72, 1368, 224)``; None without
+    one."""
     found = _INTEGER.match(value.strip())
     if found is None or len(found.group()) > 30:
         return None
@@ -145,7 +193,8 @@ def keyword_of(line: str) -> str | None:
 
 
 def readable(text: str) -> str:
-    """Return the text with bytes that are not UTF-8 shown as Latin-1 (``lines`` keep them as surrogates)."""
+    """Return the text with bytes that are not UTF-8 shown as Latin-1 (``lines`` keep them as
+    surrogates)."""
     raw = text.encode("utf-8", "surrogateescape")
     try:
         return raw.decode("utf-8")
@@ -174,4 +223,8 @@ def _entries(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 def _numbered(values: Iterable[str]) -> dict[int, str]:
     found = (_NUMBERED.match(value) for value in values)
-    return {int(match.group(1)): match.group(2).strip() for match in found if match and len(match.group(1)) < 19}
+    return {
+        int(match.group(1)): match.group(2).strip()
+        for match in found
+        if match and len(match.group(1)) < 19
+    }

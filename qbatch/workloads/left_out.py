@@ -1,9 +1,10 @@
 """What a log does not contain of the machine and the policy that really ran it.
 
-A workload log has processors and times.  The real scheduler also went by GPUs, features, licences, memory, partitions,
-priorities: an import of accounting records counts the jobs that have each, and writes one Note per kind into the header, such as
-``left out: GPUs: 37 of 400 jobs (gpu:a100 30, gpu 7)``.  ``left_out_of`` reads the Notes back, so that results from
-such a log are never shown without them.
+A workload log has processors and times.  The real scheduler also went by GPUs, features, licences,
+memory, partitions, priorities: an import of accounting records counts the jobs that have each, and
+writes one Note per kind into the header, such as ``left out: GPUs: 37 of 400 jobs (gpu:a100 30, gpu
+7)``.  ``left_out_of`` reads the Notes back, so that results from such a log are never shown without
+them.
 """
 
 from __future__ import annotations
@@ -21,27 +22,43 @@ GPUS, OTHERS, FEATURES, LICENCES = "GPUs", "other resources", "features", "licen
 EXCLUSIVE, MEMORY = "exclusive allocation", "node memory"
 PARTITIONS, QOS, PRIORITY, RESERVATIONS = "partitions", "QOS", "priority", "reservations"
 
-KINDS = (GPUS, OTHERS, FEATURES, LICENCES, EXCLUSIVE, MEMORY, PARTITIONS, QOS, PRIORITY, RESERVATIONS)
+KINDS = (
+    GPUS,
+    OTHERS,
+    FEATURES,
+    LICENCES,
+    EXCLUSIVE,
+    MEMORY,
+    PARTITIONS,
+    QOS,
+    PRIORITY,
+    RESERVATIONS,
+)
 """The counted kinds, in the order of the report."""
 
 _ONE_IS_NONE = frozenset((PARTITIONS, QOS, PRIORITY))
-"""Kinds that matter only if jobs differ in them: one partition for all jobs is the machine itself."""
+"""Kinds that matter only if jobs differ in them: one partition for all jobs is the machine
+itself."""
 
 _UNLISTED = frozenset((PRIORITY,))
 _MOST_NAMES, _LONGEST_NAME = 5, 40
 NOT_TOLD = "not in the records"
 """The text for a kind that the records do not contain."""
 
-_NOTE = re.compile(rf"left out: ({'|'.join(KINDS)}): (?:{NOT_TOLD}|(\d+) of (\d+) jobs(?: \((.*)\))?)\Z", re.DOTALL)
+_NOTE = re.compile(
+    rf"left out: ({'|'.join(KINDS)}): (?:{NOT_TOLD}|(\d+) of (\d+) jobs(?: \((.*)\))?)\Z", re.DOTALL
+)
 
 Asks = tuple[tuple[str, str], ...]
-"""The requests of a job that a log does not contain: pairs of a kind and a name, which may be empty."""
+"""The requests of a job that a log does not contain: pairs of a kind and a name, which may be
+empty."""
 
 
 class LeftOut(msgspec.Struct, frozen=True):
     """One kind of what a log does not contain: how many of its jobs have it, and under which names.
 
-    ``jobs`` and ``of``: None if unknown.  ``names``: the most frequent ones, each with its number of jobs.
+    ``jobs`` and ``of``: None if unknown.  ``names``: the most frequent ones, each with its number
+    of jobs.
     """
 
     what: str
@@ -54,7 +71,9 @@ class LeftOut(msgspec.Struct, frozen=True):
         """The text for a reader."""
         if self.jobs is None:
             return f"{self.what}: {NOT_TOLD}"
-        return f"{self.what}: {self.jobs} of {self.of} jobs{f' ({self.names})' if self.names else ''}"
+        return (
+            f"{self.what}: {self.jobs} of {self.of} jobs{f' ({self.names})' if self.names else ''}"
+        )
 
     @property
     def note(self) -> str:
@@ -69,7 +88,8 @@ def count_left_out(
 
     Args:
         asks: of each job.
-        recorded: the kinds that the records contain; the other kinds are unknown if no job has them.
+        recorded: the kinds that the records contain; the other kinds are unknown if no job has
+            them.
         hidden: kinds of which the names are not written (for an anonymous log).
     """
     having: Counter[str] = Counter()
@@ -90,7 +110,11 @@ def count_left_out(
 
 
 def _listed(counts: Counter[str], *, is_hidden: bool) -> str:
-    named = {name: count for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if name}
+    named = {
+        name: count
+        for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        if name
+    }
     several = f"{len(named)} different" if len(named) > 1 else ""
     if is_hidden or not named:
         return several
@@ -104,9 +128,12 @@ def _listed(counts: Counter[str], *, is_hidden: bool) -> str:
 
 
 def left_out_of(header: Header) -> tuple[LeftOut, ...]:
-    """Return what a log leaves out by the Notes of its header; empty for a log that no import made."""
+    """Return what a log leaves out by the Notes of its header; empty for a log that no import
+    made."""
     return tuple(
-        LeftOut(found[1], int(found[2]), int(found[3]), found[4] or "") if found[2] else LeftOut(found[1])
+        LeftOut(found[1], int(found[2]), int(found[3]), found[4] or "")
+        if found[2]
+        else LeftOut(found[1])
         for note in header.notes
         if (found := _NOTE.match(note))
     )
@@ -122,7 +149,9 @@ def left_out_in(path: str) -> tuple[LeftOut, ...]:
     for chunk in read_bytes_chunks(path, 1 << 16):
         text += chunk
         lines = text.split(b"\n")[:-1]
-        rows = (place for place, line in enumerate(lines) if line.strip()[:1] not in (b"", b";", b"#"))
+        rows = (
+            place for place, line in enumerate(lines) if line.strip()[:1] not in (b"", b";", b"#")
+        )
         if (first := next(rows, None)) is not None:
             lines = lines[:first]
             break

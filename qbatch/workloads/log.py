@@ -1,7 +1,7 @@
 """A workload log in memory: its header, its 18 columns, and the notes from reading it.
 
-Rows are in the order of docs/design.md, law 5: by (submit, job number, line in the file), so the index
-of a row is the job's sequence.  Columns have the smallest exact type, and a column of only -1
+Rows are in the order of docs/design.md, law 5: by (submit, job number, line in the file), so the
+index of a row is the job's sequence.  Columns have the smallest exact type, and a column of only -1
 occupies no memory.
 """
 
@@ -29,18 +29,36 @@ if TYPE_CHECKING:
 
 Column = np.ndarray[Any, Any]
 FIELDS = (
-    "job", "submit", "wait", "run", "procs_allocated", "cpu_time", "memory_used", "procs_requested", "time_requested",
-    "memory_requested", "status", "user", "group", "executable", "queue", "partition", "preceding_job", "think_time",
-)  # fmt: skip
+    "job",
+    "submit",
+    "wait",
+    "run",
+    "procs_allocated",
+    "cpu_time",
+    "memory_used",
+    "procs_requested",
+    "time_requested",
+    "memory_requested",
+    "status",
+    "user",
+    "group",
+    "executable",
+    "queue",
+    "partition",
+    "preceding_job",
+    "think_time",
+)
 _CANCELLED = 5  # the SWF's own status
 SHOWN_LINES = 5
 
 
 @dataclass(frozen=True)
 class Log:
-    """A workload log; times in seconds of the log's own clock, memory in KB per processor, -1 is unknown.
+    """A workload log; times in seconds of the log's own clock, memory in KB per processor, -1 is
+    unknown.
 
-    ``bad_rows``: the number of unreadable rows; ``bad_lines`` and ``bad_reasons``: the lines of the first of them, and why.
+    ``bad_rows``: the number of unreadable rows; ``bad_lines`` and ``bad_reasons``: the lines of the
+    first of them, and why.
     """
 
     name: str
@@ -63,16 +81,23 @@ class Log:
     def __repr__(self) -> str:
         procs = machine_procs(self.header)
         size = "" if procs is None else f" for {procs:,} processors"
-        days = f", {float(self['submit'][-1] - self['submit'][0]) / 86400:,.1f} days" if len(self) else ""
+        days = (
+            f", {float(self['submit'][-1] - self['submit'][0]) / 86400:,.1f} days"
+            if len(self)
+            else ""
+        )
         return f"<Log {readable(self.name)}: {len(self):,} jobs{size}{days}>"
 
     @property
     def procs(self) -> Column:
         """Return the processors of each job: requested if > 0, else allocated (docs/design.md)."""
-        return np.where(self["procs_requested"] > 0, self["procs_requested"], self["procs_allocated"])
+        return np.where(
+            self["procs_requested"] > 0, self["procs_requested"], self["procs_allocated"]
+        )
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the log as an Arrow table: a row for each job, the 18 fields of SWF as columns, null for unknown.
+        """Return the log as an Arrow table: a row for each job, the 18 fields of SWF as columns,
+        null for unknown.
 
         Raises:
             UsageError: pyarrow is missing.
@@ -81,10 +106,13 @@ class Log:
             raise UsageError(f"to_arrow needs pyarrow: {install_command('report')}")
         import pyarrow as pa
 
-        return pa.table({name: pa.array(self[name], mask=np.asarray(self[name] == -1)) for name in FIELDS})
+        return pa.table(
+            {name: pa.array(self[name], mask=np.asarray(self[name] == -1)) for name in FIELDS}
+        )
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the log as a pandas data frame: a row for each job, the 18 fields of SWF as columns, -1 for unknown.
+        """Return the log as a pandas data frame: a row for each job, the 18 fields of SWF as
+        columns, -1 for unknown.
 
         Raises:
             UsageError: pandas is missing.
@@ -96,7 +124,8 @@ class Log:
         return pandas.DataFrame({name: np.array(self[name]) for name in FIELDS})
 
     def to_polars(self) -> polars.DataFrame:
-        """Return the log as a polars data frame: a row for each job, the 18 fields of SWF as columns, null for unknown.
+        """Return the log as a polars data frame: a row for each job, the 18 fields of SWF as
+        columns, null for unknown.
 
         Raises:
             UsageError: polars or pyarrow is missing.
@@ -114,7 +143,8 @@ def absent(rows: int) -> Column:
 
 
 def compact(values: Column) -> Column:
-    """Return the values in the smallest exact type of int32, int64, float64; a column of only -1 takes no memory."""
+    """Return the values in the smallest exact type of int32, int64, float64; a column of only -1
+    takes no memory."""
     if values.dtype == np.int32:
         narrow = values
     else:
@@ -132,7 +162,8 @@ def compact(values: Column) -> Column:
 
 
 def in_order(log: Log) -> Log:
-    """Return the log with its rows by (submit, job number, line); it gets a note if submits were not ascending."""
+    """Return the log with its rows by (submit, job number, line); it gets a note if submits were
+    not ascending."""
     submit, job = log["submit"], log["job"]
     gaps = submit[1:] < submit[:-1]
     if not gaps.any() and not ((submit[1:] == submit[:-1]) & (job[1:] < job[:-1])).any():
@@ -143,7 +174,9 @@ def in_order(log: Log) -> Log:
         if column.strides != (0,):
             log.columns[name] = column[order]
     if late:
-        log.notes.append(f"{counted(late, 'row was', 'rows were')} out of order of submission; sorted")
+        log.notes.append(
+            f"{counted(late, 'row was', 'rows were')} out of order of submission; sorted"
+        )
     return replace(log, line=log.line[order])
 
 
@@ -167,7 +200,8 @@ def log_zone(header: Header) -> ZoneInfo:
 
 
 def wall_clock(header: Header, second: float) -> str | None:
-    """Return a log second as ISO date and time in the log's own zone; None without a UnixStartTime."""
+    """Return a log second as ISO date and time in the log's own zone; None without a
+    UnixStartTime."""
     if header.unix_start_time is None:
         return None
     try:
@@ -178,7 +212,8 @@ def wall_clock(header: Header, second: float) -> str | None:
 
 
 def facts(log: Log) -> dict[str, Any]:
-    """Return the figures of a log, by the definitions of table 1.4 in docs/spec/workloads.md, ready for JSON.
+    """Return the figures of a log, by the definitions of table 1.4 in docs/spec/workloads.md, ready
+    for JSON.
 
     Run times and sizes are taken over every row, also rows that never ran; offered load is the work
     (run x allocated processors, requested if unknown) over machine x submit span.
@@ -189,7 +224,12 @@ def facts(log: Log) -> dict[str, Any]:
     values, counts = np.unique(estimate[estimate > 0], return_counts=True)
     span_s = float(submit[-1]) - float(submit[0])
     return {
-        "log": {"name": readable(log.name), "sha256": log.sha256, "rows": len(log), "bad_rows": log.bad_rows},
+        "log": {
+            "name": readable(log.name),
+            "sha256": log.sha256,
+            "rows": len(log),
+            "bad_rows": log.bad_rows,
+        },
         "machine": {"procs": machine},
         "jobs": {
             "rows": len(log),
@@ -209,7 +249,9 @@ def facts(log: Log) -> dict[str, Any]:
             "time_zone": log_zone(log.header).key,
         },
         "load": {
-            "offered": float(work.sum()) / (machine * span_s) if machine is not None and span_s > 0 else None,
+            "offered": float(work.sum()) / (machine * span_s)
+            if machine is not None and span_s > 0
+            else None,
             "interarrival_mean_s": span_s / (len(log) - 1) if len(log) > 1 else None,
             "interarrival_median_s": float(np.median(np.diff(submit))) if len(log) > 1 else None,
             "run_mean_s": float(run.mean(dtype=np.float64)),
@@ -218,7 +260,10 @@ def facts(log: Log) -> dict[str, Any]:
         "sizes": _size_shares(log),
         "estimates": {
             "distinct": int(values.size),
-            "top": [{"time_s": values[i].item(), "jobs": int(counts[i])} for i in np.lexsort((values, -counts))[:5]],
+            "top": [
+                {"time_s": values[i].item(), "jobs": int(counts[i])}
+                for i in np.lexsort((values, -counts))[:5]
+            ],
         },
         "users": int(np.unique(log["user"][log["user"] >= 0]).size),
         "submit_ties": int(np.count_nonzero(submit[1:] == submit[:-1])),
@@ -227,7 +272,8 @@ def facts(log: Log) -> dict[str, Any]:
 
 
 def cancelled_rows(log: Log) -> Column:
-    """Return a mask of the jobs cancelled before they ran: status 5, and no run time or no processors."""
+    """Return a mask of the jobs cancelled before they ran: status 5, and no run time or no
+    processors."""
     found: Column = (log["status"] == _CANCELLED) & ((log["run"] < 0) | (log.procs <= 0))
     return found
 
@@ -238,7 +284,9 @@ def used_procs(log: Log) -> Column:
 
 
 def _size_shares(log: Log) -> dict[str, Any]:
-    procs = log["procs_requested"] if log["procs_allocated"].strides == (0,) else log["procs_allocated"]
+    procs = (
+        log["procs_requested"] if log["procs_allocated"].strides == (0,) else log["procs_allocated"]
+    )
     whole = np.clip(procs, -1, 2**53).astype(np.int64)
     is_power = (whole > 0) & (whole == procs) & ((whole & (whole - 1)) == 0)
     return {
@@ -254,11 +302,12 @@ _NEEDED = ("submit", "run", "procs_requested")
 
 
 def log_of_frame(frame: Any, procs: int | None = None, name: str = "frame") -> Log:
-    """Return a log of a table in memory: a data frame of pandas or polars, an Arrow table, or a dictionary of arrays.
+    """Return a log of a table in memory: a data frame of pandas or polars, an Arrow table, or a
+    dictionary of arrays.
 
-    Columns have the names of SWF's fields (``FIELDS``), or those of the five-column log and of job rows (``procs``,
-    ``estimate``, ``job_id``).  ``submit``, ``run`` and the processors are needed; a null or NaN is unknown.  A note names the
-    columns that are not used.
+    Columns have the names of SWF's fields (``FIELDS``), or those of the five-column log and of job
+    rows (``procs``, ``estimate``, ``job_id``).  ``submit``, ``run`` and the processors are needed;
+    a null or NaN is unknown.  A note names the columns that are not used.
 
     Args:
         procs: processors of the machine, as ``MaxProcs`` in a header.
@@ -267,14 +316,20 @@ def log_of_frame(frame: Any, procs: int | None = None, name: str = "frame") -> L
     Raises:
         InputError: a needed column is missing, or one holds anything else than numbers.
     """
-    listed = next((getattr(frame, each) for each in ("column_names", "columns") if hasattr(frame, each)), frame)
+    listed = next(
+        (getattr(frame, each) for each in ("column_names", "columns") if hasattr(frame, each)),
+        frame,
+    )
     names = list(map(str, listed))
     found = {_OTHER_NAMES.get(each, each): each for each in names}
     if "procs_allocated" in found:
         found.setdefault("procs_requested", found["procs_allocated"])
     for needed in _NEEDED:
         if needed not in found:
-            raise InputError(f"{name}: column {needed} is missing{suggestion(needed, names)}; there are {', '.join(names)}")
+            raise InputError(
+                f"{name}: column {needed} is missing{suggestion(needed, names)}; there are "
+                f"{', '.join(names)}"
+            )
     columns = {key: _numbers(frame[found[key]], found[key], name) for key in FIELDS if key in found}
     rows = len(columns["submit"])
     if not rows:
@@ -295,8 +350,12 @@ def _numbers(values: Any, column: str, name: str) -> Column:
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "iu":
-            array = np.array([np.nan if value is None else value for value in array.tolist()], np.float64)
+            array = np.array(
+                [np.nan if value is None else value for value in array.tolist()], np.float64
+            )
             array = np.where(np.isnan(array), -1.0, array)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name}: column {column} holds something that is no number ({error})") from error
+        raise InputError(
+            f"{name}: column {column} holds something that is no number ({error})"
+        ) from error
     return compact(array.astype(np.int64) if array.dtype.kind in "iu" else array)

@@ -1,8 +1,10 @@
-"""The closed network, N jobs that circulate between processors with their own queues and one I/O station: its parameters, under
-the letters of the paper's Table 1 as in ``closed:N=24,C=4``, and its draws.  The simulation package runs it.
+"""The closed network, N jobs that circulate between processors with their own queues and one I/O
+station: its parameters, under the letters of the paper's Table 1 as in ``closed:N=24,C=4``, and its
+draws.  The simulation package runs it.
 
-Source: H. D. Karatza and R. C. Hilzer, *Performance analysis of parallel job scheduling in distributed systems*, 36th Annual
-Simulation Symposium, 2003; exact readings in docs/spec/papers.md 5.5.
+Source: H. D. Karatza and R. C. Hilzer, *Performance analysis of parallel job scheduling in
+distributed systems*, 36th Annual Simulation Symposium, 2003; exact readings in docs/spec/papers.md
+5.5.
 """
 
 from __future__ import annotations
@@ -30,15 +32,37 @@ PARAMETERS: tuple[Parameter, ...] = (
     Real("C", 2.0, 1.0, 1000.0, "coefficient of variation of the branching Erlang distribution"),
     Real("x", 1.0, 1e-6, 1e6, "mean service demand of a task, seconds"),
     Real("z", 0.531, 0.0, 1e6, "mean service time of the I/O station, seconds"),
-    Real("d", 20.0, 1e-3, 1e9, "mean time until the distribution of the number of tasks changes, seconds"),
+    Real(
+        "d",
+        20.0,
+        1e-3,
+        1e9,
+        "mean time until the distribution of the number of tasks changes, seconds",
+    ),
     Real("e", 20.0, 1e-3, 1e9, "mean time until the distribution of the demands changes, seconds"),
-    Real("E", 0.0, 0.0, 1.0, "error of estimates: they are uniform in demand x (1 - E) to demand x (1 + E)"),
-    Choice("tasks", VARYING, (VARYING, "uniform", "normal"), "distribution of the number of tasks; varying: both in turn"),
-    Choice("demand", VARYING, (VARYING, "exponential", "erlang"), "distribution of the demands; varying: both in turn"),
+    Real(
+        "E",
+        0.0,
+        0.0,
+        1.0,
+        "error of estimates: they are uniform in demand x (1 - E) to demand x (1 + E)",
+    ),
+    Choice(
+        "tasks",
+        VARYING,
+        (VARYING, "uniform", "normal"),
+        "distribution of the number of tasks; varying: both in turn",
+    ),
+    Choice(
+        "demand",
+        VARYING,
+        (VARYING, "exponential", "erlang"),
+        "distribution of the demands; varying: both in turn",
+    ),
     Whole("replication", 0, 0, 10**9, "which replication of the seed"),
     Real("warmup", 200.0, 0.0, 1e9, "the time before the measured window, seconds"),
     Real("length", 2000.0, 1e-6, 1e9, "the length of the measured window, seconds"),
-)  # fmt: skip
+)
 """The parameters of a network."""
 
 _QUANTUM = 2.0**-40
@@ -48,7 +72,8 @@ _QUANTUM = 2.0**-40
 class Network:
     """A closed network (docs/spec/papers.md 5.1); times in seconds.
 
-    The attributes are those of ``PARAMETERS``, in their order; the measured window is (warmup, warmup + length].
+    The attributes are those of ``PARAMETERS``, in their order; the measured window is (warmup,
+    warmup + length].
 
     Raises:
         UsageError: a number is out of its range (named), or servers do not divide the processors.
@@ -74,7 +99,8 @@ class Network:
             parameter.read(value if isinstance(value, str) else parameter.text(value), "network")
         if self.processors % self.servers:
             raise UsageError(
-                f"network: servers={self.servers} does not divide the P={self.processors} processors into equal stations"
+                f"network: servers={self.servers} does not divide the P={self.processors} "
+                "processors into equal stations"
             )
 
     @property
@@ -102,11 +128,14 @@ class Network:
         if self.stations == 1:
             return one_host(self.servers)
         width = len(str(self.stations))
-        hosts = tuple(Host(f"n{place:0{width}d}", self.servers) for place in range(1, self.stations + 1))
+        hosts = tuple(
+            Host(f"n{place:0{width}d}", self.servers) for place in range(1, self.stations + 1)
+        )
         return Machine(hosts, single_host=True)
 
     def cumulative(self) -> Column:
-        """Return the probability of at most k tasks, k = 1 ... P, of the bounded normal: mean (1 + P) / 2, deviation a quarter.
+        """Return the probability of at most k tasks, k = 1 ... P, of the bounded normal: mean (1 +
+        P) / 2, deviation a quarter.
 
         A value is rounded to the nearest whole number, halves up, and drawn again outside 1 ... P.
         """
@@ -118,7 +147,8 @@ class Network:
 
 
 def _normal_upto(z: float) -> float:
-    """Return the probability that a standard normal variate is at most z, for |z| up to 8 (Marsaglia 2004)."""
+    """Return the probability that a standard normal variate is at most z, for |z| up to 8
+    (Marsaglia 2004)."""
     total = term = z
     divisor = 1
     while total != total + term:
@@ -137,39 +167,55 @@ def read_network(text: str) -> Network:
     """
     head, _, tail = text.partition(":")
     if head != "closed":
-        raise UsageError(f"source {text!r}: there is no source {head!r}{suggestion(head, ['closed'])} (known: closed)")
-    values = read_parameters([pair for pair in tail.split(",") if pair], PARAMETERS, f"source {text!r}")
+        raise UsageError(
+            f"source {text!r}: there is no source {head!r}{suggestion(head, ['closed'])} (known: "
+            "closed)"
+        )
+    values = read_parameters(
+        [pair for pair in tail.split(",") if pair], PARAMETERS, f"source {text!r}"
+    )
     return Network(**dict(zip(Network.__dataclass_fields__, values.values(), strict=True)))
 
 
 _fractions, _kernels = entries_to(fractions), entries_to(kernels)
 
 _JOBS, TASKS, DEMAND = 0, 1, 2
-"""The purposes of the keys within that of a replication: the visits, and the changes of the two distributions."""
+"""The purposes of the keys within that of a replication: the visits, and the changes of the two
+distributions."""
 
 
 class NetworkDraws:
-    """The random events of one replication of a network, which do not depend on the policy; ``seed`` is 0 or more."""
+    """The random events of one replication of a network, which do not depend on the policy;
+    ``seed`` is 0 or more."""
 
     def __init__(self, network: Network, seed: int) -> None:
         of_seed = _folded(np.uint64(seed), network.replication)
         self.keys = tuple(_folded(of_seed, purpose) for purpose in (_JOBS, TASKS, DEMAND))
         self.network = network
-        self.numbers = np.array([network.mean_demand, network.variation, network.mean_io, network.error])
+        self.numbers = np.array(
+            [network.mean_demand, network.variation, network.mean_io, network.error]
+        )
         self.cumulative = network.cumulative()
 
     def interval(self, which: int, number: int) -> int:
-        """Return how many microseconds one of the distributions (``TASKS``, ``DEMAND``) is active, the number-th time."""
+        """Return how many microseconds one of the distributions (``TASKS``, ``DEMAND``) is active,
+        the number-th time."""
         mean = self.network.tasks_interval if which == TASKS else self.network.demand_interval
         with np.errstate(over="ignore"):
             return int(_kernels.interval(self.keys[which], mean, number))
 
     def visit(self, job: int, visit: int, *, is_normal: bool, is_erlang: bool) -> Column:
-        """Return the tasks of a visit of a job, ``[k, 3]``: demand and estimate in microseconds, and 53 bits for the route."""
+        """Return the tasks of a visit of a job, ``[k, 3]``: demand and estimate in microseconds,
+        and 53 bits for the route."""
         tasks = np.empty((self.network.processors, kernels.TASK_COLUMNS), np.int64)
         with np.errstate(over="ignore"):
             count = _kernels.draw_visit(
-                self._visit_key(job, visit), self.numbers, self.cumulative, is_normal, is_erlang, tasks
+                self._visit_key(job, visit),
+                self.numbers,
+                self.cumulative,
+                is_normal,
+                is_erlang,
+                tasks,
             )
         return tasks[:count]
 

@@ -25,9 +25,12 @@ CHUNK_BYTES = 4 << 20
 _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"
 _FOREIGN = {
-    b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"\x1f\x9d": "compress (.Z)",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+    b"\x1f\x9d": "compress (.Z)",
     b"7z\xbc\xaf": "7-zip",
-}  # fmt: skip
+}
 
 
 class LogFile:
@@ -45,11 +48,17 @@ class LogFile:
 
     @property
     def sha256(self) -> str:
-        """Return the hash of the stored bytes read so far; of the whole log once ``chunks`` is exhausted."""
-        return self._stored.digest.hexdigest() if self._stored is not None else hashlib.sha256().hexdigest()
+        """Return the hash of the stored bytes read so far; of the whole log once ``chunks`` is
+        exhausted."""
+        return (
+            self._stored.digest.hexdigest()
+            if self._stored is not None
+            else hashlib.sha256().hexdigest()
+        )
 
     def chunks(self, size: int = CHUNK_BYTES) -> Iterator[bytes]:
-        """Yield the decompressed content in pieces of at most ``size`` bytes; raise InputError if that fails."""
+        """Yield the decompressed content in pieces of at most ``size`` bytes; raise InputError if
+        that fails."""
         with self._explained(), ExitStack() as stack:
             file = stack.enter_context(self._open())
             self._stored = _HashedFile(file)
@@ -78,7 +87,9 @@ class LogFile:
             return lzma.LZMAFile(stored, mode="rb")
         for foreign, kind in _FOREIGN.items():
             if magic.startswith(foreign):
-                raise InputError(f"{self.title}: is a {kind} file; unpack it first (plain, gzip and xz are read)")
+                raise InputError(
+                    f"{self.title}: is a {kind} file; unpack it first (plain, gzip and xz are read)"
+                )
         return stored
 
     @contextmanager
@@ -86,15 +97,23 @@ class LogFile:
         try:
             yield
         except FileNotFoundError as error:
-            raise InputError(f"{self.title}: no such file{self._neighbour() or '; check the path'}") from error
+            raise InputError(
+                f"{self.title}: no such file{self._neighbour() or '; check the path'}"
+            ) from error
         except IsADirectoryError as error:
             raise InputError(f"{self.title}: is a directory; name a log file in it") from error
         except PermissionError as error:
-            raise InputError(f"{self.title}: no permission to read it; check its mode and owner") from error
+            raise InputError(
+                f"{self.title}: no permission to read it; check its mode and owner"
+            ) from error
         except EOFError as error:
-            raise InputError(f"{self.title}: the compressed data end too early; fetch it again") from error
+            raise InputError(
+                f"{self.title}: the compressed data end too early; fetch it again"
+            ) from error
         except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-            raise InputError(f"{self.title}: the compressed data are corrupt ({error}); fetch it again") from error
+            raise InputError(
+                f"{self.title}: the compressed data are corrupt ({error}); fetch it again"
+            ) from error
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"{self.title}: cannot be read ({reason}); check the path") from error
@@ -104,7 +123,10 @@ class LogFile:
 
         folder, name = os.path.split(self.path)
         with suppress(UsageError):
-            return f"; it is a public log: qbatch trace get {load_catalogue().find(name)[0].name} fetches it and prints its path"
+            return (
+                f"; it is a public log: qbatch trace get {load_catalogue().find(name)[0].name} "
+                "fetches it and prints its path"
+            )
         try:
             return suggestion(name, os.listdir(folder or "."))
         except OSError:
@@ -131,12 +153,14 @@ class _HashedFile(io.RawIOBase):
 
 
 def read_bytes_chunks(path: str, size: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """Yield the content of a plain, gzip or xz file, or of standard input for ``-``, piece by piece."""
+    """Yield the content of a plain, gzip or xz file, or of standard input for ``-``, piece by
+    piece."""
     return LogFile(path).chunks(size)
 
 
 def log_hash(path: str) -> str | None:
-    """Return the SHA-256 of the file as stored; None for standard input, which is hashed while it is read."""
+    """Return the SHA-256 of the file as stored; None for standard input, which is hashed while it
+    is read."""
     if path == STANDARD_INPUT:
         return None
     source = LogFile(path)

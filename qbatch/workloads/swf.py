@@ -1,13 +1,15 @@
 """Reading a workload log: the Standard Workload Format 2.2, or the five-column text format.
 
-The text format is for people: ``submit run procs [estimate [user]]``.  One job per line, seconds, numbers separated by blanks;
-``#`` and ``;`` begin comment lines, and SWF header lines such as ``; MaxProcs: 16`` are understood.  A user is a number or a
-word; words are numbered from 1 in order of appearance.  Job numbers count the rows from 1.  The size of each job is in both the
-requested and the allocated processors.
+The text format is for people: ``submit run procs [estimate [user]]``.  One job per line, seconds,
+numbers separated by blanks; ``#`` and ``;`` begin comment lines, and SWF header lines such as ``;
+MaxProcs: 16`` are understood.  A user is a number or a word; words are numbered from 1 in order of
+appearance.  Job numbers count the rows from 1.  The size of each job is in both the requested and
+the allocated processors.
 
-The bytes come in pieces of a few megabytes; a compiled kernel turns whole lines into numbers; each column is kept piece by
-piece in its smallest exact type and joined at the end.  What the kernel only marks (comments, unusual tokens, rows of another
-length) is resolved here, in order of the file.
+The bytes come in pieces of a few megabytes; a compiled kernel turns whole lines into numbers; each
+column is kept piece by piece in its smallest exact type and joined at the end.  What the kernel
+only marks (comments, unusual tokens, rows of another length) is resolved here, in order of the
+file.
 """
 
 from __future__ import annotations
@@ -22,7 +24,16 @@ import numpy as np
 
 from qbatch.model.errors import InputError
 from qbatch.workloads.header import parse_header
-from qbatch.workloads.log import FIELDS, Column, Log, absent, compact, counted, in_order, shown_lines
+from qbatch.workloads.log import (
+    FIELDS,
+    Column,
+    Log,
+    absent,
+    compact,
+    counted,
+    in_order,
+    shown_lines,
+)
 from qbatch.workloads.source import CHUNK_BYTES, LogFile
 
 FIELDS_MIN = 3
@@ -58,7 +69,9 @@ def row_shape(first_rows: Sequence[bytes]) -> RowShape:
     if not rows or any(len(row) == len(FIELDS) for row in rows):
         return SWF_SHAPE
     first = rows[0]
-    if not FIELDS_MIN <= len(first) <= FIELDS_MAX or not all(NUMBER.match(token) for token in first[:FIELDS_MIN]):
+    if not FIELDS_MIN <= len(first) <= FIELDS_MAX or not all(
+        NUMBER.match(token) for token in first[:FIELDS_MIN]
+    ):
         return SWF_SHAPE
     has_words = len(first) == FIELDS_MAX and not NUMBER.match(first[USER_FIELD])
     return RowShape(len(first), USER_FIELD if has_words else -1)
@@ -90,9 +103,14 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_log(
-    path: str, *, lenient: bool = False, progress: Callable[[int], None] | None = None, chunk_bytes: int = CHUNK_BYTES
+    path: str,
+    *,
+    lenient: bool = False,
+    progress: Callable[[int], None] | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
 ) -> Log:
-    """Return the log in a plain, gzip or xz file (``-``: standard input), rows by (submit, job, line).
+    """Return the log in a plain, gzip or xz file (``-``: standard input), rows by (submit, job,
+    line).
 
     ``lenient`` skips and counts rows that cannot be read, which otherwise raise InputError;
     ``progress`` is called with the stored bytes read so far.
@@ -109,15 +127,25 @@ def read_log(
     columns = swf_columns(raw) if rows.shape.is_plain_text else dict(zip(FIELDS, raw, strict=True))
     header = parse_header(comment.decode("utf-8", "surrogateescape") for comment in rows.comments)
     log = Log(
-        path, source.sha256, header, columns, line, notes=rows.notes(), bad_rows=rows.bad_rows,
-        bad_lines=tuple(rows.bad_lines), bad_reasons=tuple(rows.bad_reasons),
+        path,
+        source.sha256,
+        header,
+        columns,
+        line,
+        notes=rows.notes(),
+        bad_rows=rows.bad_rows,
+        bad_lines=tuple(rows.bad_lines),
+        bad_reasons=tuple(rows.bad_reasons),
         user_names={number: word for word, number in rows.words.items()},
-    )  # fmt: skip
+    )
     return in_order(log)
 
 
-def _line_blocks(source: LogFile, chunk_bytes: int, progress: Callable[[int], None] | None) -> Iterator[bytearray]:
-    """Yield the content of the source cut at line ends; the last line gets a newline if it has none."""
+def _line_blocks(
+    source: LogFile, chunk_bytes: int, progress: Callable[[int], None] | None
+) -> Iterator[bytearray]:
+    """Yield the content of the source cut at line ends; the last line gets a newline if it has
+    none."""
     pending: list[bytes | memoryview] = []
     pending_bytes = 0
     is_first = True
@@ -129,7 +157,10 @@ def _line_blocks(source: LogFile, chunk_bytes: int, progress: Callable[[int], No
             pending.append(chunk)
             pending_bytes += len(chunk)
             if pending_bytes > LINE_BYTES_MAX:
-                raise InputError(f"{source.title}: contains a line of more than 64 MiB; this is not a workload log")
+                raise InputError(
+                    f"{source.title}: contains a line of more than 64 MiB; this is not a workload "
+                    "log"
+                )
             continue
         block = bytearray().join([*pending, memoryview(chunk)[:cut]])
         yield block.removeprefix(_BYTE_ORDER_MARK) if is_first else block
@@ -170,7 +201,8 @@ class _RowReader:
     """Passes blocks of lines to the kernel and resolves what the kernel marked."""
 
     def __init__(self, title: str, shape: RowShape, lenient: bool) -> None:
-        from qbatch.workloads.kernels import swf_parse  # Numba is slow to import: only when a log is read
+        # Numba is slow to import: only when a log is read.
+        from qbatch.workloads.kernels import swf_parse
 
         self._kernel = swf_parse
         self._title = title
@@ -206,7 +238,8 @@ class _RowReader:
             skipped = f", {self.bad_rows} unreadable rows" if self.bad_rows else ""
             found = counted(self._line, "line", "lines")
             raise InputError(
-                f"{self._title}: no job in it ({found}, {len(self.comments)} of them comments{skipped});"
+                f"{self._title}: no job in it ({found}, {len(self.comments)} of them "
+                f"comments{skipped});"
                 " a log has one job per line"
             )
         line = np.concatenate(self._line_pieces)
@@ -218,10 +251,15 @@ class _RowReader:
         """Return notes for the user about how the rows were read."""
         notes = []
         if self.shape.is_plain_text:
-            notes.append("plain text log: submit run procs [estimate [user]]; jobs are numbered by line")
+            notes.append(
+                "plain text log: submit run procs [estimate [user]]; jobs are numbered by line"
+            )
         if self.bad_rows:
             lines = shown_lines(self.bad_lines, self.bad_rows)
-            notes.append(f"{counted(self.bad_rows, 'unreadable row was', 'unreadable rows were')} skipped ({lines})")
+            notes.append(
+                f"{counted(self.bad_rows, 'unreadable row was', 'unreadable rows were')} skipped "
+                f"({lines})"
+            )
         return notes
 
     def _keep(self, rows: int, dropped: set[int]) -> None:
@@ -265,20 +303,33 @@ class _RowReader:
         if NUMBER.match(token):
             value = float(token)
             # 2**53 + 1 would round to 2**53: at the edge, compare the text itself.
-            if abs(value) < NUMBER_MAX or (abs(value) == NUMBER_MAX and Decimal(token.decode()) == Decimal(value)):
+            if abs(value) < NUMBER_MAX or (
+                abs(value) == NUMBER_MAX and Decimal(token.decode()) == Decimal(value)
+            ):
                 return value
-            return f"{self._field(column)} is {_shown(token)}, which is beyond what a log can hold (2**53)"
+            return (
+                f"{self._field(column)} is {_shown(token)}, which is beyond what a log can "
+                "hold "
+                "(2**53)"
+            )
         if self.shape.is_plain_text and column == USER_FIELD:
-            return f"user is {_shown(token)}, but the first row has a number there; use one kind throughout"
+            return (
+                f"user is {_shown(token)}, but the first row has a number there; use one kind "
+                "throughout"
+            )
         return f"{self._field(column)} is {_shown(token)}, which is not a number"
 
     def _field(self, column: int) -> str:
-        names: Any = ("submit", "run", "procs", "estimate", "user") if self.shape.is_plain_text else FIELDS
+        names: Any = (
+            ("submit", "run", "procs", "estimate", "user") if self.shape.is_plain_text else FIELDS
+        )
         return f"field {column + 1} ({names[column]})"
 
     def _reject(self, line: int, reason: str) -> None:
         if not self._lenient:
-            raise InputError(f"{self._title}, line {line}: {reason}; use --lenient to skip such rows")
+            raise InputError(
+                f"{self._title}, line {line}: {reason}; use --lenient to skip such rows"
+            )
         self.bad_rows += 1
         if len(self.bad_lines) < _KEPT_BAD_LINES:
             self.bad_lines.append(line)

@@ -1,8 +1,9 @@
-"""Writing workload logs in the Standard Workload Format 2.2, to a binary file that the caller opened.
+"""Writing workload logs in the Standard Workload Format 2.2, to a binary file that the caller
+opened.
 
 The canonical form is the original header lines, then one row per line, fields separated by one
-blank, whole numbers without a point, other numbers with at most six decimals.  A canonical file that is read
-is written back byte for byte.
+blank, whole numbers without a point, other numbers with at most six decimals.  A canonical file
+that is read is written back byte for byte.
 """
 
 from __future__ import annotations
@@ -19,20 +20,29 @@ _ROWS_AT_ONCE = 8192
 
 
 def write_log(out: BinaryIO, header: Header, columns: Mapping[str, Column]) -> None:
-    """Write the header lines and the rows; a missing column is -1; a ``#`` comment becomes ``;``."""
+    """Write the header lines and the rows; a missing column is -1; a ``#`` comment becomes
+    ``;``."""
     _write_lines(out, header.lines)
     _write_rows(out, columns)
 
 
 def write_schedule(
-    out: BinaryIO, log: Log, rows: Column, *, wait_s: Column, run_s: Column, status: Column, procs: Column,
+    out: BinaryIO,
+    log: Log,
+    rows: Column,
+    *,
+    wait_s: Column,
+    run_s: Column,
+    status: Column,
+    procs: Column,
     notes: Iterable[str] = (),
-) -> None:  # fmt: skip
-    """Write a simulated schedule of the ``rows`` (indices into the log) that ran, in the order given.
+) -> None:
+    """Write a simulated schedule of the ``rows`` (indices into the log) that ran, in the order
+    given.
 
-    All fields of the log are kept, except wait, run, status and allocated processors, which are the given ones
-    (seconds; one value per row).  The header is kept whole; MaxJobs and MaxRecords are corrected and
-    their old values noted; ``notes`` follow as Note lines.
+    All fields of the log are kept, except wait, run, status and allocated processors, which are the
+    given ones (seconds; one value per row).  The header is kept whole; MaxJobs and MaxRecords are
+    corrected and their old values noted; ``notes`` follow as Note lines.
     """
     columns = {name: log[name] if log[name].strides == (0,) else log[name][rows] for name in FIELDS}
     for name, column in columns.items():
@@ -44,7 +54,8 @@ def write_schedule(
 
 
 def schedule_header(header: Header, rows: int, notes: Iterable[str] = ()) -> list[str]:
-    """Return the header lines for ``rows`` rows of this log: correct counts, old counts and ``notes`` as Note lines."""
+    """Return the header lines for ``rows`` rows of this log: correct counts, old counts and
+    ``notes`` as Note lines."""
     lines: list[str] = []
     changed: list[str] = []
     counts = {"maxjobs": "MaxJobs", "maxrecords": "MaxRecords"}
@@ -103,7 +114,8 @@ def _rows_text(columns: Mapping[str, Column], rows: int) -> str:
 
 
 def number_text(value: float) -> str:
-    """Return the number as SWF writes it: whole without a point, else at most six decimals, no trailing zeros."""
+    """Return the number as SWF writes it: whole without a point, else at most six decimals, no
+    trailing zeros."""
     if isinstance(value, int):
         return str(value)
     if value == np.floor(value):

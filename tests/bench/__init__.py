@@ -1,4 +1,6 @@
-"""Benchmarks: ``make bench``.  Figures are quoted as ratios within one run, never asserted by a test.
+"""Benchmarks: ``make bench``.  Figures are quoted as ratios within one run, never asserted by a
+test.
 
-The plain-Python loop below is the yardstick that anybody has: the same EASY, written as one would without kernels.
+The plain-Python loop below is the yardstick that anybody has: the same EASY, written as one would
+without kernels.
 """

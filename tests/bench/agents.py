@@ -1,10 +1,13 @@
-"""Decisions a second of the Gymnasium environment, and of a plain Python stand-in for the environment of RLScheduler, in one run.
+"""Decisions a second of the Gymnasium environment, and of a plain Python stand-in for the
+environment of RLScheduler, in one run.
 
-The loop of RLScheduler (Zhang, Dai, He, Zhang and Xie, SC 2020; HPCSimPickJobs.py of DIR-LAB/deep-batch-scheduler): a step
-takes one of 128 visible jobs.  While the job does not fit, the loop sorts the running jobs by their ends and goes on to the
-next end or arrival.  Then the job starts, and if the queue is empty the loop goes on to the next arrival.  The observation has
-eight numbers of each of 128 places: Python computes them job by job and writes them into an array slice by slice.  The stand-in
-does the same and counts free processors, where RLScheduler walks through lists of nodes, which takes longer.
+The loop of RLScheduler (Zhang, Dai, He, Zhang and Xie, SC 2020; HPCSimPickJobs.py of
+DIR-LAB/deep-batch-scheduler): a step takes one of 128 visible jobs.  While the job does not fit,
+the loop sorts the running jobs by their ends and goes on to the next end or arrival.  Then the job
+starts, and if the queue is empty the loop goes on to the next arrival.  The observation has eight
+numbers of each of 128 places: Python computes them job by job and writes them into an array slice
+by slice.  The stand-in does the same and counts free processors, where RLScheduler walks through
+lists of nodes, which takes longer.
 """
 
 from __future__ import annotations
@@ -43,7 +46,9 @@ class PlainEnvironment:
 
     def __init__(self, jobs: list[PlainJob], procs: int) -> None:
         self.jobs, self.procs = jobs, procs
-        self.most_user, self.most_group = (max(getattr(job, name) for job in jobs) for name in ("user", "group"))
+        self.most_user, self.most_group = (
+            max(getattr(job, name) for job in jobs) for name in ("user", "group")
+        )
         self.longest = max(job.estimate for job in jobs)
 
     def reset(self, first: int) -> np.ndarray:
@@ -96,7 +101,18 @@ class PlainEnvironment:
                 user = 1 if job.user == -1 else min(job.user / self.most_user, MOST)
                 group = 1 if job.group == -1 else min(job.group / self.most_group, MOST)
                 program = 1 if job.executable == -1 else min(job.executable / 1e3, MOST)
-                rows.append([wait, length, width, memory, user, group, program, MOST if self._fits(job) else 1e-5])
+                rows.append(
+                    [
+                        wait,
+                        length,
+                        width,
+                        memory,
+                        user,
+                        group,
+                        program,
+                        MOST if self._fits(job) else 1e-5,
+                    ]
+                )
             else:
                 rows.append([0, 1, 1, 1, 1, 1, 1, 0])
         for place in range(SHOWN):
@@ -105,11 +121,14 @@ class PlainEnvironment:
 
 
 def figures(row: Row, log: Path, *, is_short: bool) -> None:
-    """Measure both in turn, with an agent that always takes the first job: decisions a second of processor time."""
+    """Measure both in turn, with an agent that always takes the first job: decisions a second of
+    processor time."""
     env = SchedulingEnv(str(log), jobs=SHOWN, length=LENGTH, reward="wait_mean_s")
     work = env._work
     columns = (work.submit / 1e6, work.run / 1e6, work.estimate / 1e6, work.procs)
-    jobs = [PlainJob(*numbers) for numbers in zip(*(column.tolist() for column in columns), strict=True)]
+    jobs = [
+        PlainJob(*numbers) for numbers in zip(*(column.tolist() for column in columns), strict=True)
+    ]
     plain = PlainEnvironment(jobs, env.machine.procs)
     episodes = 3 if is_short else 30
 
@@ -129,7 +148,8 @@ def figures(row: Row, log: Path, *, is_short: bool) -> None:
             count += 1
         return count, reward
 
-    assert all(abs(of_ours(seed)[1] - of_plain(seed)[1]) < 1e-6 for seed in range(episodes))  # the same schedules
+    # The same schedules.
+    assert all(abs(of_ours(seed)[1] - of_plain(seed)[1]) < 1e-6 for seed in range(episodes))
     rates = {}
     for name, make in (("ours", of_ours), ("plain", of_plain)) * 2:
         begin, count = time.process_time(), 0
@@ -138,7 +158,9 @@ def figures(row: Row, log: Path, *, is_short: bool) -> None:
         rates[name] = max(rates.get(name, 0.0), count / (time.process_time() - begin))
     ratio = rates["ours"] / rates["plain"]
     row(
-        f"decisions a second, {SHOWN} jobs shown: the environment; a plain Python loop like RLScheduler's; the ratio (aim 10)",
+        (
+            f"decisions a second, {SHOWN} jobs shown: the environment; a plain Python loop like "
+            "RLScheduler's; the ratio (aim 10)"
+        ),
         f"{rates['ours']:,.0f}; {rates['plain']:,.0f}; {ratio:.1f}",
     )
-

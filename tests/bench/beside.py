@@ -1,9 +1,10 @@
 """How long small requests wait while the daemon serves another client's large one.
 
-Two processes ask all the while, each one request after the other with a pause of ``PAUSE`` between: one asks for a job, one
-submits a job.  A third process sends one large request after the other.  A small request counts for a large one if it was
-under way between the sending of the large one and ``AFTER`` seconds after its answer.  So what follows the answer counts too:
-a pass, a snapshot, the lines of the accounting files.
+Two processes ask all the while, each one request after the other with a pause of ``PAUSE`` between:
+one asks for a job, one submits a job.  A third process sends one large request after the other.  A
+small request counts for a large one if it was under way between the sending of the large one and
+``AFTER`` seconds after its answer.  So what follows the answer counts too: a pass, a snapshot, the
+lines of the accounting files.
 """
 
 from __future__ import annotations
@@ -88,11 +89,14 @@ class _Neighbours:
         self._pipes = []
         for is_question in (True, False):
             here, there = context.Pipe()
-            context.Process(target=_ask_all_the_while, args=(path, is_question, there), daemon=True).start()
+            context.Process(
+                target=_ask_all_the_while, args=(path, is_question, there), daemon=True
+            ).start()
             self._pipes.append(here)
 
     def waits(self) -> list[list[tuple[float, float]]]:
-        """End them; return of the question and of the submission when each was sent and answered."""
+        """End them; return of the question and of the submission when each was sent and
+        answered."""
         for pipe in self._pipes:
             pipe.send(None)
         return [pipe.recv() for pipe in self._pipes]
@@ -114,10 +118,16 @@ def _of_array(name: str) -> list[Large]:
     return [
         ("qhold of the array", lambda session: session.ask(Hold(jobs=array), Outcomes)),
         ("qrls of the array", lambda session: session.ask(Release(jobs=array), Outcomes)),
-        ("qalter of the array's walltime", lambda session: session.ask(Alter(jobs=array, changes=longer), Outcomes)),
-        ("qmove of the array", lambda session: session.ask(Move(jobs=array, destination="other"), Outcomes)),
+        (
+            "qalter of the array's walltime",
+            lambda session: session.ask(Alter(jobs=array, changes=longer), Outcomes),
+        ),
+        (
+            "qmove of the array",
+            lambda session: session.ask(Move(jobs=array, destination="other"), Outcomes),
+        ),
         ("qdel of the array", lambda session: session.ask(Delete(jobs=array), Outcomes)),
-    ]  # fmt: skip
+    ]
 
 
 def _of_many(first: int) -> list[Large]:
@@ -126,10 +136,14 @@ def _of_many(first: int) -> list[Large]:
     return [
         (f"qhold of {NAMED:,} jobs", lambda session: session.ask(Hold(jobs=many), Outcomes)),
         (f"qrls of {NAMED:,} jobs", lambda session: session.ask(Release(jobs=many), Outcomes)),
-        (f"qstat -f of {NAMED:,} jobs", lambda session: _all_pages(
-            session, lambda after: JobStatus(jobs=many, after=after, limit=1000))),
+        (
+            f"qstat -f of {NAMED:,} jobs",
+            lambda session: _all_pages(
+                session, lambda after: JobStatus(jobs=many, after=after, limit=1000)
+            ),
+        ),
         (f"qdel of {NAMED:,} jobs", lambda session: session.ask(Delete(jobs=many), Outcomes)),
-    ]  # fmt: skip
+    ]
 
 
 def _of_server(daemon: Daemon) -> list[Large]:
@@ -138,39 +152,82 @@ def _of_server(daemon: Daemon) -> list[Large]:
 
     def reload(old: str, new: str) -> Callable[[ClientSession], object]:
         def act(session: ClientSession) -> object:
-            config.write_text(config.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+            config.write_text(
+                config.read_text(encoding="utf-8").replace(old, new), encoding="utf-8"
+            )
             return session.ask(Reload(), Text)
 
         return act
 
     batch = ("batch",)
     return [
-        ("reload, another limit of a queue", reload('name = "other"\n', 'name = "other"\nmax_queued = 1000000\n')),
+        (
+            "reload, another limit of a queue",
+            reload('name = "other"\n', 'name = "other"\nmax_queued = 1000000\n'),
+        ),
         ("reload, another policy", reload('"easy"', '"fcfs"')),
-        ("reload, a pool more", reload("[[queue]]\nname = \"batch\"", f"{_POOL}[[queue]]\nname = \"batch\"")),
+        (
+            "reload, a pool more",
+            reload('[[queue]]\nname = "batch"', f'{_POOL}[[queue]]\nname = "batch"'),
+        ),
         ("policy-set", lambda session: session.ask(PolicySet(policy="easy:order=lxf"), Text)),
         ("policy-set back", lambda session: session.ask(PolicySet(policy="easy"), Text)),
-        ("stop of a queue", lambda session: session.ask(QueueControl(queues=batch, started=False), Outcomes)),
-        ("start of a queue", lambda session: session.ask(QueueControl(queues=batch, started=True), Outcomes)),
-        ("a host closed", lambda session: session.ask(HostControl(hosts=("n01",), action="drain"), Outcomes)),
-        ("a host opened", lambda session: session.ask(HostControl(hosts=("n01",), action="resume"), Outcomes)),
-        ("backup", lambda session: session.ask(Backup(path=str(daemon.directory / "backup")), Done)),
+        (
+            "stop of a queue",
+            lambda session: session.ask(QueueControl(queues=batch, started=False), Outcomes),
+        ),
+        (
+            "start of a queue",
+            lambda session: session.ask(QueueControl(queues=batch, started=True), Outcomes),
+        ),
+        (
+            "a host closed",
+            lambda session: session.ask(HostControl(hosts=("n01",), action="drain"), Outcomes),
+        ),
+        (
+            "a host opened",
+            lambda session: session.ask(HostControl(hosts=("n01",), action="resume"), Outcomes),
+        ),
+        (
+            "backup",
+            lambda session: session.ask(Backup(path=str(daemon.directory / "backup")), Done),
+        ),
         ("check", lambda session: session.ask(Check(), Text)),
-        ("qstat of everything", lambda session: _all_pages(
-            session, lambda after: JobStatus(after=after, limit=1000, is_brief=True, subjobs=True))),
-        ("export (qstat -f of everything, ended jobs too)", lambda session: _all_pages(
-            session, lambda after: JobStatus(after=after, limit=1000, finished="also", subjobs=True))),
-        ("history of everything", lambda session: _all_pages(session, lambda after: History(after=after, limit=1000))),
+        (
+            "qstat of everything",
+            lambda session: _all_pages(
+                session,
+                lambda after: JobStatus(after=after, limit=1000, is_brief=True, subjobs=True),
+            ),
+        ),
+        (
+            "export (qstat -f of everything, ended jobs too)",
+            lambda session: _all_pages(
+                session,
+                lambda after: JobStatus(after=after, limit=1000, finished="also", subjobs=True),
+            ),
+        ),
+        (
+            "history of everything",
+            lambda session: _all_pages(session, lambda after: History(after=after, limit=1000)),
+        ),
         ("forecast", lambda session: session.ask(Forecast(), Forecasts)),
-        ("two policies in shadow", lambda session: session.ask(
-            Shadow(action="set", policies=("fcfs", "sjf-backfill")), Shadows)),
+        (
+            "two policies in shadow",
+            lambda session: session.ask(
+                Shadow(action="set", policies=("fcfs", "sjf-backfill")), Shadows
+            ),
+        ),
         ("shadows off", lambda session: session.ask(Shadow(action="set", policies=()), Shadows)),
-    ]  # fmt: skip
+    ]
 
 
 def measure(row: Row, *, jobs: int = 200_000, array: int = 100_000) -> None:
     """Measure the small requests during each large one; ``row`` takes a label and a figure."""
-    with tempfile.TemporaryDirectory() as directory, Daemon(Path(directory), config=_CONFIG) as daemon:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        Daemon(Path(directory), config=_CONFIG) as daemon,
+    ):
         done: list[tuple[str, float, float]] = []
         with ClientSession(daemon.socket, timeout=300.0) as session:
             flood(daemon.socket, jobs, 16, 64)
@@ -187,7 +244,13 @@ def measure(row: Row, *, jobs: int = 200_000, array: int = 100_000) -> None:
 
             large("nothing large", lambda _: time.sleep(5.0))
             names: list[str] = []
-            spec = Spec(script="true\n", directory="/tmp", array=f"1-{array}", runtime=_LONG, resources={"select": "1:ncpus=1"})
+            spec = Spec(
+                script="true\n",
+                directory="/tmp",
+                array=f"1-{array}",
+                runtime=_LONG,
+                resources={"select": "1:ncpus=1"},
+            )
             large(
                 f"submission of an array of {array:,}",
                 lambda session: names.append(session.ask(Submit(spec=spec), SubmissionRecord).job),
@@ -198,7 +261,11 @@ def measure(row: Row, *, jobs: int = 200_000, array: int = 100_000) -> None:
         for label, begun, ended in done:
             figures = []
             for name, waits in zip(("a question", "a submission"), of_both, strict=True):
-                some = sorted(answer - sent for sent, answer in waits if answer >= begun and sent <= ended + AFTER)
+                some = sorted(
+                    answer - sent
+                    for sent, answer in waits
+                    if answer >= begun and sent <= ended + AFTER
+                )
                 figures.append(f"{name} {_percentiles(some)}")
             row(f"beside {label}, of {ended - begun:.2f} s", "; ".join(figures))
 
@@ -208,4 +275,6 @@ def _percentiles(seconds: list[float]) -> str:
     if not seconds:
         return "none answered"
     places = (len(seconds) // 2, min(len(seconds) * 99 // 100, len(seconds) - 1), len(seconds) - 1)
-    return "p50 {:.1f}, p99 {:.1f}, max {:.0f} ms".format(*(seconds[place] * 1e3 for place in places))
+    return "p50 {:.1f}, p99 {:.1f}, max {:.0f} ms".format(
+        *(seconds[place] * 1e3 for place in places)
+    )

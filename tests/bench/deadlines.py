@@ -1,4 +1,5 @@
-"""The four deadline schemes: replays of the logs of their paper, and a live daemon with 1,000 promised jobs."""
+"""The four deadline schemes: replays of the logs of their paper, and a live daemon with 1,000
+promised jobs."""
 
 from __future__ import annotations
 
@@ -28,12 +29,17 @@ from tests.daemon.harness import Daemon
 
 Row = Callable[[str, str], None]
 SHARE, STRINGENCY = 0.8, 0.2
-LOGS = (("CTC-SP2-1996-3.1-cln", 1.4, (0.12, 0.44, 0.96)), ("SDSC-SP2-1998-4.2-cln", 1.6, (4, 160, 24)))
-"""A log, its load, and the targets of QoPS, MSB and MRT in seconds: four times what a C++ prototype took."""
+LOGS = (
+    ("CTC-SP2-1996-3.1-cln", 1.4, (0.12, 0.44, 0.96)),
+    ("SDSC-SP2-1998-4.2-cln", 1.6, (4, 160, 24)),
+)
+"""A log, its load, and the targets of QoPS, MSB and MRT in seconds: four times what a C++ prototype
+took."""
 SCHEMES = ("qops", "msb", "mrt", "slack")
 PROCS, PROMISED, ASKED, QUOTED, FLOOD = 430, 1000, 300, 30, 10_000
 PAUSE_S = 0.05
-"""Between two requests, so that the pass that follows the deletion of a job is not in the time of the next."""
+"""Between two requests, so that the pass that follows the deletion of a job is not in the time of
+the next."""
 ADMISSION_TARGET_MS, QUOTE_TARGET_MS = 50, 200
 CONFIG = """
 executor = "emulated"
@@ -57,11 +63,15 @@ def figures(row: Row, traces: Path, *, is_short: bool) -> None:
     for scheme in SCHEMES:
         admission(row, scheme, promised=100 if is_short else PROMISED)
     flood(row, promised=100 if is_short else PROMISED, refused=FLOOD // 10 if is_short else FLOOD)
-    row("load average at the end: others that use the machine make the greatest times greater", f"{os.getloadavg()[1]:.1f}")
+    row(
+        "load average at the end: others that use the machine make the greatest times greater",
+        f"{os.getloadavg()[1]:.1f}",
+    )
 
 
 def replays(row: Row, path: Path, load: float, targets: tuple[float, ...], *, times: int) -> None:
-    """Time the simulation proper of 5,000 jobs, duplicated to a load, most of them with deadlines."""
+    """Time the simulation proper of 5,000 jobs, duplicated to a load, most of them with
+    deadlines."""
     trace = source_of(str(path)).trace
     log, machine = log_of(QopsCase(trace, DUPLICATION, 0, load)), one_host(trace.procs)
     responses = responses_of(log, run(prepare(log, machine), machine, load_policy("easy")))
@@ -74,8 +84,15 @@ def replays(row: Row, path: Path, load: float, targets: tuple[float, ...], *, ti
             begun = time.perf_counter()
             run(work, machine, policy)
             found.append(time.perf_counter() - begun)
-        figure = _against(min(found), "s", targets[place]) if place < len(targets) else f"{min(found):.2f} s"
-        row(f"{scheme}: {trace.name}, 5,000 jobs duplicated to load {load}, {len(work):,} in all", f"{figure}; {queue} waited")
+        figure = (
+            _against(min(found), "s", targets[place])
+            if place < len(targets)
+            else f"{min(found):.2f} s"
+        )
+        row(
+            f"{scheme}: {trace.name}, 5,000 jobs duplicated to load {load}, {len(work):,} in all",
+            f"{figure}; {queue} waited",
+        )
 
 
 def _against(measured: float, unit: str, target: float) -> str:
@@ -83,7 +100,8 @@ def _against(measured: float, unit: str, target: float) -> str:
     return f"{measured:.2f} {unit} (target {target:g} {unit}{verdict})"
 
 
-# ------------------------------------------------------------------------------------------------ live
+# ------------------------------------------------------------------------------------------------
+# live
 
 
 class Client:
@@ -98,10 +116,13 @@ class Client:
         """Return a job of a common size and walltime, which few deadlines are too early for."""
         walltime = self.draw.choice((60, 600, 3600, 18_000))
         deadline = walltime + self.draw.randrange(3600, 2_000_000)
-        return _submission(self.draw.choice((1, 2, 4, 8, 16, 64)), walltime, deadline if self.has_deadlines else 0)
+        return _submission(
+            self.draw.choice((1, 2, 4, 8, 16, 64)), walltime, deadline if self.has_deadlines else 0
+        )
 
     def admissions(self, count: int) -> list[float]:
-        """Submit so many, one after another, each deleted after its answer; return ascending milliseconds."""
+        """Submit so many, one after another, each deleted after its answer; return ascending
+        milliseconds."""
         found = []
         for _ in range(count):
             asked = self.job()
@@ -136,7 +157,8 @@ def _submission(procs: int, walltime: int, deadline: int) -> Submit:
 
 @contextmanager
 def _promising(scheme: str, promised: int) -> Iterator[tuple[Client, int]]:
-    """Yield a client of a daemon and its process; the machine is busy for an hour and the plan has ``promised`` jobs."""
+    """Yield a client of a daemon and its process; the machine is busy for an hour and the plan has
+    ``promised`` jobs."""
     with (
         tempfile.TemporaryDirectory() as directory,
         Daemon(Path(directory), config=CONFIG.format(policy=scheme)) as daemon,
@@ -163,17 +185,28 @@ def admission(row: Row, scheme: str, *, promised: int) -> None:
         label = f"{scheme}: {promised:,} promised jobs wait"
         found = client.admissions(ASKED)
         high = _against(percentile(found, 0.99), "ms", ADMISSION_TARGET_MS)
-        row(f"{label}, an admission at the socket", f"p50 {percentile(found, 0.5):.1f} ms, p99 {high}")
+        row(
+            f"{label}, an admission at the socket",
+            f"p50 {percentile(found, 0.5):.1f} ms, p99 {high}",
+        )
         found = client.quotes(QUOTED)
-        row(f"{label}, a quote", f"p50 {percentile(found, 0.5):.1f} ms, greatest {_against(found[-1], 'ms', QUOTE_TARGET_MS)}")
+        row(
+            f"{label}, a quote",
+            (
+                f"p50 {percentile(found, 0.5):.1f} ms, greatest "
+                f"{_against(found[-1], 'ms', QUOTE_TARGET_MS)}"
+            ),
+        )
 
 
 def flood(row: Row, *, promised: int, refused: int) -> None:
-    """Refuse many jobs, half before the policy is asked and half by it; measure the effect on other clients and on the memory."""
+    """Refuse many jobs, half before the policy is asked and half by it; measure the effect on other
+    clients and on the memory."""
     with _promising("qops", promised) as (client, pid):
         client.admissions(ASKED)
         before, memory = client.admissions(ASKED), resident_megabytes(pid)
-        # The first is shorter than its walltime; the second, while the whole machine is busy for an hour.
+        # The first is shorter than its walltime; the second, while the whole machine is busy for an
+        # hour.
         impossible = (_submission(8, 600, 60), _submission(8, 600, 900))
         begun, count = time.perf_counter(), 0
         for turn in range(refused):
@@ -188,5 +221,8 @@ def flood(row: Row, *, promised: int, refused: int) -> None:
             f"qops: {refused:,} impossible deadlines with {promised:,} promised jobs",
             f"{seconds:.1f} s; memory {memory:.0f} MB {grown:+.1f} MB",
         )
-        felt = (f"p{100 * at:.0f} {percentile(before, at):.1f} and {percentile(after, at):.1f} ms" for at in (0.5, 0.99))
+        felt = (
+            f"p{100 * at:.0f} {percentile(before, at):.1f} and {percentile(after, at):.1f} ms"
+            for at in (0.5, 0.99)
+        )
         row("qops: an admission of another, before and after them", ", ".join(felt))

@@ -18,7 +18,10 @@ def submission(number: int) -> Submit:
     """Return one of a thousand different submissions."""
     resources = {"select": f"1:ncpus={1 + number % 16}", "walltime": str(600 + number % 50 * 60)}
     return Submit(
-        id=1, spec=Spec(script="true\n", directory="/tmp", resources=resources, runtime=_LONG, name=f"j{number}")
+        id=1,
+        spec=Spec(
+            script="true\n", directory="/tmp", resources=resources, runtime=_LONG, name=f"j{number}"
+        ),
     )
 
 
@@ -43,11 +46,14 @@ async def _client(path: str, jobs: int, depth: int, waits: list[float]) -> None:
 
 
 def flood(path: str, jobs: int, clients: int, depth: int) -> tuple[float, list[float]]:
-    """Submit from many clients at once; return the seconds it took and how long each acknowledgement took."""
+    """Submit from many clients at once; return the seconds it took and how long each
+    acknowledgement took."""
     waits: list[float] = []
 
     async def all_of_them() -> None:
-        await asyncio.gather(*(_client(path, jobs // clients, depth, waits) for _ in range(clients)))
+        await asyncio.gather(
+            *(_client(path, jobs // clients, depth, waits) for _ in range(clients))
+        )
 
     begun = time.perf_counter()
     asyncio.run(all_of_them())

@@ -1,6 +1,8 @@
-"""What the monitor costs: processor time, memory, and the time from a key to the paint, on a real terminal device.
+"""What the monitor costs: processor time, memory, and the time from a key to the paint, on a real
+terminal device.
 
-A server that is not there pushes events about 2,000 visible jobs; ``qbatch top`` runs in a pseudo terminal of 200 x 60.
+A server that is not there pushes events about 2,000 visible jobs; ``qbatch top`` runs in a pseudo
+terminal of 200 x 60.
 """
 
 from __future__ import annotations
@@ -36,7 +38,14 @@ from qbatch.wire.records import (
     Queues,
     ServerRecord,
 )
-from qbatch.wire.requests import AnyRequest, Forecast, HostStatus, JobStatus, QueueStatus, ServerStatus
+from qbatch.wire.requests import (
+    AnyRequest,
+    Forecast,
+    HostStatus,
+    JobStatus,
+    QueueStatus,
+    ServerStatus,
+)
 from tests.bench.live import cpu_seconds, resident_megabytes
 
 Row = Callable[[str, str], None]
@@ -49,10 +58,21 @@ def _job(number: int, state: str) -> JobRecord:
     now = time.time_ns() // 1000
     host = f"n{number % 64 + 1:02d}"
     where = (
-        {"exec_host": f"{host}/0", "exec_vnode": f"({host}:ncpus=1:mem=1gb)", "started": now} if state == "R" else {}
+        {"exec_host": f"{host}/0", "exec_vnode": f"({host}:ncpus=1:mem=1gb)", "started": now}
+        if state == "R"
+        else {}
     )
-    return JobRecord(id=f"{number}.b", name=f"sim{number}", user=f"user{number % 40}", queue="batch", state=state, submitted=now,
-                     eligible=now, resources={"ncpus": "1", "walltime": "01:00:00", "mem": "1gb"}, **where)  # fmt: skip
+    return JobRecord(
+        id=f"{number}.b",
+        name=f"sim{number}",
+        user=f"user{number % 40}",
+        queue="batch",
+        state=state,
+        submitted=now,
+        eligible=now,
+        resources={"ncpus": "1", "walltime": "01:00:00", "mem": "1gb"},
+        **where,
+    )
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
@@ -101,7 +121,9 @@ class _Server:
                 return ServerRecord(name="bench", version="0", clock=clock)
             case HostStatus():
                 hosts = tuple(
-                    HostRecord(name=f"n{n:02d}", pool="main", state="free", cpus=32, memory=64 << 30)
+                    HostRecord(
+                        name=f"n{n:02d}", pool="main", state="free", cpus=32, memory=64 << 30
+                    )
                     for n in range(1, 65)
                 )
                 return Hosts(hosts=hosts)
@@ -110,7 +132,11 @@ class _Server:
             case JobStatus() if "R" in request.states:
                 return Jobs(jobs=tuple(_job(number, "R") for number in self.running))
             case JobStatus():
-                return Jobs(jobs=tuple(_job(number, "Q") for number in range(RUNNING + 1, RUNNING + WAITING + 1)))
+                return Jobs(
+                    jobs=tuple(
+                        _job(number, "Q") for number in range(RUNNING + 1, RUNNING + WAITING + 1)
+                    )
+                )
             case Forecast():
                 return Forecasts(made=0, jobs=())
             case _:
@@ -137,7 +163,12 @@ class _Server:
             if kind == "started":
                 self.running[place] = self.next
             yield EventRecord(
-                number=self.number, at=time.time_ns() // 1000, kind=kind, job=job.id, record=job, counts=self._counts()
+                number=self.number,
+                at=time.time_ns() // 1000,
+                kind=kind,
+                job=job.id,
+                record=job,
+                counts=self._counts(),
             )
         self.next += 2
 
@@ -186,20 +217,30 @@ def figures(row: Row, seconds: float = 30.0) -> None:
             pid, terminal = _watched(path)
             try:
                 _drain(terminal, 4.0)
-                what = f"monitor, {RUNNING + WAITING:,} jobs shown, {queued:,} queued, {rate:g} events/s"
+                what = (
+                    f"monitor, {RUNNING + WAITING:,} jobs shown, {queued:,} queued, {rate:g} "
+                    "events/s"
+                )
                 if rate:
                     before, begun = cpu_seconds(pid), time.monotonic()
                     drawn = _drain(terminal, seconds)
                     share = (cpu_seconds(pid) - before) / (time.monotonic() - begun)
                     row(
                         what,
-                        f"{100 * share:.1f} % of a core, {resident_megabytes(pid):.0f} MB, {drawn / seconds / 1024:.0f} KiB/s",
+                        (
+                            f"{100 * share:.1f} % of a core, {resident_megabytes(pid):.0f} MB, "
+                            f"{drawn / seconds / 1024:.0f} KiB/s"
+                        ),
                     )
                 else:
                     waits = sorted(_key_to_paint(terminal, 60))
                     row(
                         f"{what}: key to paint",
-                        f"p50 {1e3 * statistics.median(waits):.0f} ms, p95 {1e3 * waits[56]:.0f} ms",
+                        (
+                            f"p50 {1e3 * statistics.median(waits):.0f} ms, p95 "
+                            f"{1e3 * waits[56]:.0f} "
+                            "ms"
+                        ),
                     )
             finally:
                 os.write(terminal, b"q")

@@ -1,4 +1,5 @@
-"""One month of the Origin 2000 under each policy of its paper, and what a pass over a queue of 5,000 costs."""
+"""One month of the Origin 2000 under each policy of its paper, and what a pass over a queue of
+5,000 costs."""
 
 from __future__ import annotations
 
@@ -61,14 +62,27 @@ def _against(measured: float, unit: str, target: int) -> str:
 
 
 def _replay(path: str, policy: str) -> None:
-    command = [sys.executable, "-m", "qbatch", "replay", path, "--machine", "origin2000", "-p", policy, "-q"]
+    command = [
+        sys.executable,
+        "-m",
+        "qbatch",
+        "replay",
+        path,
+        "--machine",
+        "origin2000",
+        "-p",
+        policy,
+        "-q",
+    ]
     subprocess.run([*command, "--warmup", f"{MONTH}-01"], check=True, capture_output=True)
 
 
 def pass_seconds(policy: str) -> float:
-    """Return the median time of a round in which one job arrives, 5,000 wait, and every host has a few processors free.
+    """Return the median time of a round in which one job arrives, 5,000 wait, and every host has a
+    few processors free.
 
-    So every pass reads the whole queue, computes and sorts all priorities, makes a reservation and starts no job.
+    So every pass reads the whole queue, computes and sorts all priorities, makes a reservation and
+    starts no job.
     """
     engine = Engine(load_machine("origin2000"), load_policy(policy))
     draw = np.random.Generator(np.random.PCG64(1))
@@ -94,4 +108,6 @@ def pass_seconds(policy: str) -> float:
 
 def _waiting(draw: np.random.Generator, number: int, at: int) -> Job:
     estimate = int(draw.integers(1, 51)) * _HOUR_US
-    return Job(number=number, submit=at, procs=int(draw.integers(5, 65)), estimate=estimate, memory=1 << 28)
+    return Job(
+        number=number, submit=at, procs=int(draw.integers(5, 65)), estimate=estimate, memory=1 << 28
+    )

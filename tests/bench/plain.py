@@ -26,7 +26,9 @@ def plain_easy(work: Workload, procs: int) -> list[int]:
         insort(expected, (now + estimate[row], row))
 
     while arrived < len(submit) or ends:
-        now = min(ends[0][0] if ends else 1 << 62, submit[arrived] if arrived < len(submit) else 1 << 62)
+        now = min(
+            ends[0][0] if ends else 1 << 62, submit[arrived] if arrived < len(submit) else 1 << 62
+        )
         while ends and ends[0][0] == now:
             row = heapq.heappop(ends)[1]
             expected.remove((starts[row] + estimate[row], row))

@@ -1,4 +1,5 @@
-"""Time slices and group optimisation: 10,000 jobs of the model under each policy, and how fast a search places jobs."""
+"""Time slices and group optimisation: 10,000 jobs of the model under each policy, and how fast a
+search places jobs."""
 
 from __future__ import annotations
 
@@ -33,7 +34,10 @@ def figures(row: Row, *, times: int = 3) -> None:
         row(f"{JOBS:,} Lublin jobs on {PROCS} processors under {name}", figure)
     for count in (8, 15, 30):
         speed = max(placements(count) for _ in range(times))
-        text = f"{speed:,.0f} placements/s (target {PLACEMENTS_TARGET:,}{missed(speed < PLACEMENTS_TARGET)})"
+        text = (
+            f"{speed:,.0f} placements/s (target "
+            f"{PLACEMENTS_TARGET:,}{missed(speed < PLACEMENTS_TARGET)})"
+        )
         row(f"a search over {count} jobs, 20 running", text)
 
 

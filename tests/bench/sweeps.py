@@ -1,4 +1,5 @@
-"""Sweeps: what a run costs in addition to its simulation, how well two cores are used, how fast a large table opens."""
+"""Sweeps: what a run costs in addition to its simulation, how well two cores are used, how fast a
+large table opens."""
 
 from __future__ import annotations
 
@@ -50,19 +51,52 @@ def figures(row: Row, traces: Path, *, is_short: bool) -> None:
 def _study(row: Row, log: Path, out: Path) -> None:
     """A study like that of the README on a real log, with drawn estimates, as a command."""
     words = [
-        sys.executable, "-m", "qbatch", "sweep", "--log", str(log), "--load", "0.7:1.1:0.05", "--seed", "1:10",
-        "--estimates", "f:2", "-o", str(out), "-q", "--on", f"local:{WORKERS}",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "qbatch",
+        "sweep",
+        "--log",
+        str(log),
+        "--load",
+        "0.7:1.1:0.05",
+        "--seed",
+        "1:10",
+        "--estimates",
+        "f:2",
+        "-o",
+        str(out),
+        "-q",
+        "--on",
+        f"local:{WORKERS}",
+    ]
 
     def command() -> None:
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
 
     seconds = best(command, 1)
-    row("KTH, three policies, nine loads, ten seeds: 270 runs", f"{seconds:.1f} s (aim 15{missed(seconds > 15)})")
+    row(
+        "KTH, three policies, nine loads, ten seeds: 270 runs",
+        f"{seconds:.1f} s (aim 15{missed(seconds > 15)})",
+    )
     seconds = best(command, 3)
     row("the same again, everything kept", f"{seconds:.2f} s (aim 1{missed(seconds > 1)})")
-    plot = [sys.executable, "-m", "qbatch", "plot", str(out), "--x", "load", "--y", "wait_mean", "-o", str(out.parent / "x.png")]
-    row("its picture", f"{best(lambda: subprocess.run(plot, check=True, stderr=subprocess.DEVNULL), 2):.2f} s")
+    plot = [
+        sys.executable,
+        "-m",
+        "qbatch",
+        "plot",
+        str(out),
+        "--x",
+        "load",
+        "--y",
+        "wait_mean",
+        "-o",
+        str(out.parent / "x.png"),
+    ]
+    row(
+        "its picture",
+        f"{best(lambda: subprocess.run(plot, check=True, stderr=subprocess.DEVNULL), 2):.2f} s",
+    )
 
 
 def _ideal(row: Row, runs: int) -> None:
@@ -70,7 +104,10 @@ def _ideal(row: Row, runs: int) -> None:
     spent = sum(outcome.seconds for outcome in each_outcome(busy, [1.0] * runs, Place(WORKERS)))
     took = time.perf_counter() - begin
     over = took / (spent / WORKERS) - 1
-    row(f"{runs} runs of a second on {WORKERS} cores, above ideal", f"{over:.1%} (aim 5 %{missed(over > 0.05)})")
+    row(
+        f"{runs} runs of a second on {WORKERS} cores, above ideal",
+        f"{over:.1%} (aim 5 %{missed(over > 0.05)})",
+    )
 
 
 def _short_runs(row: Row, folder: Path, runs: int) -> None:
@@ -85,7 +122,10 @@ def _short_runs(row: Row, folder: Path, runs: int) -> None:
     took = time.perf_counter() - begin
     each = 1000 * (took - done.seconds / WORKERS) / runs
     row(
-        f"{runs:,} runs of a thousand jobs: {took:.1f} s; on top of the runs ({1000 * done.seconds / runs:.1f} ms each)",
+        (
+            f"{runs:,} runs of a thousand jobs: {took:.1f} s; on top of the runs "
+            f"({1000 * done.seconds / runs:.1f} ms each)"
+        ),
         f"{each:.2f} ms a run (aim 3{missed(each > 3)})",
     )
 
@@ -97,14 +137,28 @@ def _large_table(row: Row, folder: Path, rows: int) -> None:
     loads = [0.5 + number / 1000 for number in range(rows // 1000)]
     draw = np.random.Generator(np.random.PCG64(1))
     columns = {
-        "log": pa.array(["log"] * rows), "machine": pa.array(["log"] * rows), "window": pa.array(["all"] * rows),
-        "resample": pa.array(["none"] * rows), "load": pa.array(np.repeat(loads, 1000)), "estimates": pa.array(["f:2"] * rows),
-        "seed": pa.array(np.tile(np.repeat(np.arange(100), 10), rows // 1000)), "policy": pa.array(policies * (rows // 10)),
-        "status": pa.array(["done"] * rows), "wait_mean_s": pa.array(draw.random(rows)),
-    }  # fmt: skip
+        "log": pa.array(["log"] * rows),
+        "machine": pa.array(["log"] * rows),
+        "window": pa.array(["all"] * rows),
+        "resample": pa.array(["none"] * rows),
+        "load": pa.array(np.repeat(loads, 1000)),
+        "estimates": pa.array(["f:2"] * rows),
+        "seed": pa.array(np.tile(np.repeat(np.arange(100), 10), rows // 1000)),
+        "policy": pa.array(policies * (rows // 10)),
+        "status": pa.array(["done"] * rows),
+        "wait_mean_s": pa.array(draw.random(rows)),
+    }
     pq.write_table(pa.table(columns), folder / TABLE, compression="zstd")
-    grid = {"log": ["log"], "machine": ["log"], "window": ["all"], "resample": ["none"], "load": loads, "estimates": ["f:2"],
-            "seed": list(range(100)), "policy": policies}  # fmt: skip
+    grid = {
+        "log": ["log"],
+        "machine": ["log"],
+        "window": ["all"],
+        "resample": ["none"],
+        "load": loads,
+        "estimates": ["f:2"],
+        "seed": list(range(100)),
+        "policy": policies,
+    }
     sweep = SweepTable(folder, {"grid": grid})
     assert len(points(sweep, ["wait_mean_s"])) == rows // 100
     seconds = best(lambda: points(sweep, ["wait_mean_s"]), 3)

@@ -1,4 +1,5 @@
-"""``qbatch doctor``: the other program called qbatch, in the same environment or in front of ours on PATH."""
+"""``qbatch doctor``: the other program called qbatch, in the same environment or in front of ours
+on PATH."""
 
 from __future__ import annotations
 
@@ -20,20 +21,34 @@ def install_the_other(place: Path) -> None:
     """Write what ``pip install qbatch`` writes from PyPI: metadata, two modules, no more."""
     records = place / "qbatch-2.3.2.dist-info"
     records.mkdir(parents=True)
-    (records / "METADATA").write_text("Metadata-Version: 2.1\nName: qbatch\nVersion: 2.3.2\n", encoding="utf-8")
+    (records / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: qbatch\nVersion: 2.3.2\n", encoding="utf-8"
+    )
     (records / "RECORD").write_text("qbatch/__init__.py,,\nqbatch/qbatch.py,,\n", encoding="utf-8")
     package = place / "qbatch"
     package.mkdir(exist_ok=True)
-    (package / "__init__.py").write_text("from . import qbatch\nfrom .qbatch import qbatchParser\n", encoding="utf-8")
+    (package / "__init__.py").write_text(
+        "from . import qbatch\nfrom .qbatch import qbatchParser\n", encoding="utf-8"
+    )
     (package / "qbatch.py").write_text("def qbatchParser():\n    pass\n", encoding="utf-8")
 
 
 def doctor(place: Path, **variables: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
-    environment = {**os.environ, "HOME": str(place), "QBATCH_SOCKET": str(place / "none"), **variables}
+    environment = {
+        **os.environ,
+        "HOME": str(place),
+        "QBATCH_SOCKET": str(place / "none"),
+        **variables,
+    }
     done = subprocess.run(
-        [sys.executable, "-m", "qbatch", "doctor", "--json"], capture_output=True, text=True, env=environment, cwd=place,
-        check=False, timeout=60,
-    )  # fmt: skip
+        [sys.executable, "-m", "qbatch", "doctor", "--json"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=place,
+        check=False,
+        timeout=60,
+    )
     assert done.stderr == ""
     findings: dict[str, list[dict[str, str]]] = {}
     for finding in json.loads(done.stdout)["findings"]:
@@ -60,7 +75,9 @@ def test_the_other_program_over_ours_is_reported_with_the_way_out(tmp_path: Path
 def test_an_installation_under_the_former_name_is_reported(tmp_path: Path) -> None:
     records = tmp_path / "qbatch-0.1.0.dist-info"
     records.mkdir()
-    (records / "METADATA").write_text("Metadata-Version: 2.1\nName: qbatch\nVersion: 0.1.0\n", encoding="utf-8")
+    (records / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: qbatch\nVersion: 0.1.0\n", encoding="utf-8"
+    )
     (records / "RECORD").write_text("_qbatch.pth,,\n", encoding="utf-8")
     found_one = doctor(tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")[1]["distribution"][-1]
     assert (found_one["verdict"], "former name" in found_one["text"]) == ("warning", True)
@@ -71,7 +88,9 @@ def test_another_qbatch_first_on_path_is_reported(tmp_path: Path) -> None:
     other.parent.mkdir()
     other.write_text("#!/bin/sh\n", encoding="utf-8")
     other.chmod(0o755)
-    (found_one,) = doctor(tmp_path, PYTHONPATH=str(ROOT), PATH=f"{other.parent}:{os.environ['PATH']}")[1]["qbatch"]
+    (found_one,) = doctor(
+        tmp_path, PYTHONPATH=str(ROOT), PATH=f"{other.parent}:{os.environ['PATH']}"
+    )[1]["qbatch"]
     assert found_one["verdict"] == "warning"
     assert found_one["text"] == f"{other} comes first on PATH: the other program of that name?"
 
@@ -82,31 +101,44 @@ def test_the_version_is_one(tmp_path: Path) -> None:
 
 def test_it_tries_to_write_where_a_daemon_would(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    code, findings = doctor(tmp_path, PYTHONPATH=str(ROOT), QBATCH_STATE=str(tmp_path / "new" / "state"))
+    code, findings = doctor(
+        tmp_path, PYTHONPATH=str(ROOT), QBATCH_STATE=str(tmp_path / "new" / "state")
+    )
     assert findings["store"][0]["text"].endswith("the first start creates it")
     assert sorted(os.listdir(tmp_path)) == ["file"], "what was tried is gone again"
     nowhere = {
-        "QBATCH_STATE": "/proc/sys/qbatch", "QBATCH_SOCKET": "/proc/sys/qbatch.sock",
+        "QBATCH_STATE": "/proc/sys/qbatch",
+        "QBATCH_SOCKET": "/proc/sys/qbatch.sock",
         "QBATCH_CACHE": str(tmp_path / "file" / "c"),
-    }  # fmt: skip
+    }
     code, findings = doctor(tmp_path, PYTHONPATH=str(ROOT), **nowhere)
     assert code == 1
-    for what, verdict, variable in (("store", "wrong", "QBATCH_STATE"), ("socket", "wrong", "QBATCH_SOCKET"),
-                                    ("cache", "warning", "QBATCH_CACHE")):  # fmt: skip
+    for what, verdict, variable in (
+        ("store", "wrong", "QBATCH_STATE"),
+        ("socket", "wrong", "QBATCH_SOCKET"),
+        ("cache", "warning", "QBATCH_CACHE"),
+    ):
         (found,) = findings[what]
         assert found["verdict"] == verdict, found
         assert nowhere[variable] in found["text"]
         assert variable in found["way_out"]
 
 
-def test_what_others_can_write_to_and_a_daemon_or_a_replay_would_refuse_is_wrong(tmp_path: Path) -> None:
+def test_what_others_can_write_to_and_a_daemon_or_a_replay_would_refuse_is_wrong(
+    tmp_path: Path,
+) -> None:
     for name in ("cache", "sockets"):
         (tmp_path / name).mkdir()
         (tmp_path / name).chmod(0o777)
     code, findings = doctor(
-        tmp_path, PYTHONPATH=str(ROOT), QBATCH_STATE=str(tmp_path / "state"), QBATCH_CACHE=str(tmp_path / "cache"),
-        QBATCH_SOCKET=str(tmp_path / "sockets" / "s"), NUMBA_DISABLE_JIT="0", NUMBA_CACHE_DIR="",
-    )  # fmt: skip
+        tmp_path,
+        PYTHONPATH=str(ROOT),
+        QBATCH_STATE=str(tmp_path / "state"),
+        QBATCH_CACHE=str(tmp_path / "cache"),
+        QBATCH_SOCKET=str(tmp_path / "sockets" / "s"),
+        NUMBA_DISABLE_JIT="0",
+        NUMBA_CACHE_DIR="",
+    )
     assert code == 1
     for what, folder in (("cache", "cache"), ("socket", "sockets")):
         assert findings[what][0]["verdict"] == "wrong"
@@ -114,7 +146,11 @@ def test_what_others_can_write_to_and_a_daemon_or_a_replay_would_refuse_is_wrong
 
 
 def test_it_shows_whether_kernels_are_kept_as_object_code(tmp_path: Path) -> None:
-    variables = {"QBATCH_CACHE": str(tmp_path / "cache"), "NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": ""}
+    variables = {
+        "QBATCH_CACHE": str(tmp_path / "cache"),
+        "NUMBA_DISABLE_JIT": "0",
+        "NUMBA_CACHE_DIR": "",
+    }
     variables |= {"PYTHONPATH": str(ROOT), "QBATCH_STATE": str(tmp_path / "state")}
     folder = tmp_path / "cache" / f"kernels-{sources_hash()}"
     (found,) = doctor(tmp_path, **variables)[1]["object code"]

@@ -1,4 +1,5 @@
-"""Evaluate your own cluster: the log of a daemon that is busy, replayed and compared, says what its history says."""
+"""Evaluate your own cluster: the log of a daemon that is busy, replayed and compared, says what its
+history says."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def waits_of(daemon: Daemon, now: int) -> dict[str, float]:
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "chrome", "batsim", "result"])
 def test_other_forms_say_what_they_leave_out(form: str, tmp_path: Path) -> None:
-    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated("n1")) as daemon:
+    with Daemon(
+        tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated("n1")
+    ) as daemon:
         for hours in (1, 2, 3):
             submitted(daemon, hours, 4)
         daemon.run("qbatch", "time", "until", f"{2 * HOUR}")
@@ -39,7 +42,9 @@ def test_other_forms_say_what_they_leave_out(form: str, tmp_path: Path) -> None:
 
 
 def test_a_busy_daemon_where_nothing_has_ended_exports_its_log_only(tmp_path: Path) -> None:
-    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated("n1")) as daemon:
+    with Daemon(
+        tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated("n1")
+    ) as daemon:
         assert "no job has run yet" in daemon.run("qbatch", "export", "swf", code=3).stderr
         submitted(daemon, 1, 4)
         daemon.run("qbatch", "time", "until", "60")
@@ -49,8 +54,11 @@ def test_a_busy_daemon_where_nothing_has_ended_exports_its_log_only(tmp_path: Pa
 
 
 def test_up_submit_export_replay_verify(tmp_path: Path) -> None:
-    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated("n1")) as daemon:
-        # One ends, one that waited two hours for it runs, one before them runs still, two wait, one is held.
+    with Daemon(
+        tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated("n1")
+    ) as daemon:
+        # One ends, one that waited two hours for it runs, one before them runs still, two wait, one
+        # is held.
         submitted(daemon, 20, 1)
         submitted(daemon, 2, 3)
         submitted(daemon, 5, 3, walltime=6 * HOUR)
@@ -60,9 +68,14 @@ def test_up_submit_export_replay_verify(tmp_path: Path) -> None:
         daemon.run("qbatch", "time", "until", f"{3 * HOUR}")
         waits = waits_of(daemon, 3 * HOUR * 1_000_000)
         said = daemon.run("qbatch", "export", "swf", "-o", "mine.swf").stderr
-        assert "1 ended, 2 running (status 2, run time so far) and 2 waiting (no wait, no run time)" in said
+        assert (
+            "1 ended, 2 running (status 2, run time so far) and 2 waiting (no wait, no run time)"
+            in said
+        )
         assert "1 that never ran or are held are left out" in said
-        replayed = daemon.run("qbatch", "replay", "mine.swf", "-p", "easy", "--json", "--jobs", "rows.csv")
+        replayed = daemon.run(
+            "qbatch", "replay", "mine.swf", "-p", "easy", "--json", "--jobs", "rows.csv"
+        )
         verdict = daemon.run("qbatch", "verify", "mine.swf", "-p", "easy").stdout
         daemon.run("qbatch", "verify", "mine.swf", "-p", "fcfs")
         daemon.run("qbatch", "replay", "mine.swf", "-p", "easy", "--out", "result")
@@ -80,11 +93,13 @@ def test_up_submit_export_replay_verify(tmp_path: Path) -> None:
     place = lines[0].split(",").index("wait")
     again = {f"{line.split(',')[0]}.qbatch": float(line.split(",")[place]) for line in lines[1:]}
     assert again.keys() == waits.keys()
-    for job, wait in waits.items():  # whoever had started waits as long again, the others at least as long as so far
+    # Whoever had started waits as long again, the others at least as long as so far.
+    for job, wait in waits.items():
         has_waited = log["wait"].tolist()[int(job.partition(".")[0]) - 1] < 0
         assert again[job] > wait if has_waited else again[job] == wait, job
     assert "3 common jobs (left out: 2 only in B)" in compared.stdout
-    assert "Mean wait: easy and log are equal (40 min)" in compared.stdout  # 0, 0 and two hours, as in the history
+    # 0, 0 and two hours, as in the history.
+    assert "Mean wait: easy and log are equal (40 min)" in compared.stdout
     assert verdict.startswith("kept as far as could be checked")
     assert "EASY: the guarantee to the head" in verdict
     assert "events after 10800 s, when the log was written" in verdict

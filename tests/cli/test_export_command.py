@@ -1,4 +1,5 @@
-"""``qbatch export`` as a user types it: a result, job rows, and what really ran on a live daemon."""
+"""``qbatch export`` as a user types it: a result, job rows, and what really ran on a live
+daemon."""
 
 from __future__ import annotations
 
@@ -30,11 +31,18 @@ def command(capfd: pytest.CaptureFixture[str], *arguments: object) -> tuple[int,
 @pytest.fixture
 def result(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Path:
     path = tmp_path / "result"
-    assert command(capfd, "replay", DEMO, "-p", "easy", "-p", "fcfs", "--first", 300, "--out", path, "-q")[0] == 0
+    assert (
+        command(
+            capfd, "replay", DEMO, "-p", "easy", "-p", "fcfs", "--first", 300, "--out", path, "-q"
+        )[0]
+        == 0
+    )
     return path
 
 
-def test_every_form_of_a_result(result: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_form_of_a_result(
+    result: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     for form in ("parquet", "csv", "chrome", "swf", "batsim"):
         one = ["--policy", "easy"] if form in ("swf", "batsim") else []
         code, out, err = command(capfd, "export", form, result, "-o", tmp_path / form, *one)
@@ -46,7 +54,9 @@ def test_every_form_of_a_result(result: Path, tmp_path: Path, capfd: pytest.Capt
     assert len((tmp_path / "batsim").read_text(encoding="utf-8").splitlines()) == 301
 
 
-def test_what_is_lost_of_jobs_in_pieces_is_said_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_lost_of_jobs_in_pieces_is_said_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     log, out = tmp_path / "log.txt", tmp_path / "out"
     log.write_text("0 4000 4 4000\n10 3000 4 3000\n20 2000 6 2000\n700 200 8 200\n")
     named = ("replay", log, "--procs", 12, "-p", "immediate:inner=easy")
@@ -57,11 +67,20 @@ def test_what_is_lost_of_jobs_in_pieces_is_said_in_one_line(tmp_path: Path, capf
         code, _, err = command(capfd, "export", form, out, "-o", tmp_path / form)
         assert code == 0
         assert err.count("note: 2 jobs with several intervals: kept is first start") == count
-    typed = "immediate:protect=600,inner=easy,quantum=60"  # in the result without what is the default
+    # In the result without what is the default.
+    typed = "immediate:protect=600,inner=easy,quantum=60"
     assert command(capfd, "export", "csv", out, "-o", tmp_path / "typed", "-p", typed)[0] == 0
     assert (tmp_path / "typed").read_bytes() == (tmp_path / "csv").read_bytes()
-    assert command(capfd, "plot", out, "--kind", "queue", "-o", tmp_path / "typed.svg", "-p", typed)[0] == 0
-    assert command(capfd, "report", out, "-o", tmp_path / "typed.html", "-p", typed, "--baseline", typed)[0] == 0
+    assert (
+        command(capfd, "plot", out, "--kind", "queue", "-o", tmp_path / "typed.svg", "-p", typed)[0]
+        == 0
+    )
+    assert (
+        command(
+            capfd, "report", out, "-o", tmp_path / "typed.html", "-p", typed, "--baseline", typed
+        )[0]
+        == 0
+    )
     assert command(capfd, "verify", out)[0] == 0
     assert command(capfd, *named, "--swf", tmp_path / "replayed.swf", "-q")[0] == 0
     for name in ("swf", "replayed.swf"):
@@ -74,7 +93,9 @@ def test_what_is_lost_of_jobs_in_pieces_is_said_in_one_line(tmp_path: Path, capf
     assert "not checked  the 2 jobs with several execution intervals" in said
 
 
-def test_a_log_without_the_memory_that_was_asked_for_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_log_without_the_memory_that_was_asked_for_says_so(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     log, machine = tmp_path / "log.swf", tmp_path / "machine.toml"
     log.write_text("; MaxProcs: 8\n1 0 -1 50 4 -1 -1 4 60 1024 1 1 1 -1 -1 -1 -1 -1\n")
     host = '[[host]]\nname = "{}"\ncpus = 4\n'
@@ -87,7 +108,9 @@ def test_a_log_without_the_memory_that_was_asked_for_says_so(tmp_path: Path, cap
         replay = ("replay", log, "--machine", machine, "-p", "easy")
         assert command(capfd, *replay, "--out", tmp_path / "out", "-q")[0] == 0
         for form in ("swf", "csv"):
-            code, _, err = command(capfd, "export", form, tmp_path / "out", "-o", tmp_path / "out.swf")
+            code, _, err = command(
+                capfd, "export", form, tmp_path / "out", "-o", tmp_path / "out.swf"
+            )
             assert code == 0
             assert err.count("note: the requested memory is lost") == (is_noted and form == "swf")
             assert err.count("--swf FILE keeps it") == (is_noted and form == "swf")
@@ -104,7 +127,9 @@ def test_the_exported_log_keeps_what_its_policy_owes(
     assert command(capfd, "verify", log, "-p", "fcfs")[0] == 1
 
 
-def test_bare_job_rows_and_standard_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_bare_job_rows_and_standard_output(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     rows = tmp_path / "rows.csv"
     assert command(capfd, "replay", TINY, "-p", "easy", "--jobs", rows, "-q")[0] == 0
     code, out, _ = command(capfd, "export", "csv", rows)
@@ -112,10 +137,15 @@ def test_bare_job_rows_and_standard_output(tmp_path: Path, capfd: pytest.Capture
     code, out, _ = command(capfd, "export", "chrome", rows, "--procs", 99)
     assert (code, json.loads(out)["otherData"]["processors"]) == (0, 99)
     code, out, _ = command(capfd, "export", "batsim", rows, "-o", "-")
-    assert len(list(csv.DictReader(out.splitlines()))) == len(rows.read_text(encoding="utf-8").splitlines()) - 1
+    assert (
+        len(list(csv.DictReader(out.splitlines())))
+        == len(rows.read_text(encoding="utf-8").splitlines()) - 1
+    )
 
 
-def test_a_result_of_one_policy_is_a_result_again(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_result_of_one_policy_is_a_result_again(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     log, out, one = tmp_path / "log.txt", tmp_path / "out", tmp_path / "one"
     log.write_text("0 4000 4 4000\n10 3000 4 3000\n20 2000 6 2000\n700 200 8 200\n")
     policy = "immediate:inner=easy"
@@ -147,16 +177,27 @@ def test_a_result_of_one_policy_is_a_result_again(tmp_path: Path, capfd: pytest.
     for one_run, again in pairs:
         check_read_back(again, one_run)
         assert np.array_equal(again.pieces, one_run.pieces)
-    code, _, err = command(capfd, "export", "result", tmp_path / "rows.csv", "-o", tmp_path / "bare")
+    code, _, err = command(
+        capfd, "export", "result", tmp_path / "rows.csv", "-o", tmp_path / "bare"
+    )
     assert (code, "give it with --procs N" in err) == (2, True)
-    assert command(capfd, "export", "result", tmp_path / "rows.csv", "-o", tmp_path / "bare", "--procs", 12)[0] == 0
+    assert (
+        command(
+            capfd, "export", "result", tmp_path / "rows.csv", "-o", tmp_path / "bare", "--procs", 12
+        )[0]
+        == 0
+    )
     assert read_result(tmp_path / "bare").procs_total == 12
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (("xlsx", "RESULT"), 2, "export xlsx: use one of parquet, csv, swf, chrome, batsim, result"),
+        (
+            ("xlsx", "RESULT"),
+            2,
+            "export xlsx: use one of parquet, csv, swf, chrome, batsim, result",
+        ),
         (("result", "RESULT"), 2, "name it with -o DIR"),
         (("result", "RESULT", "-o", "RESULT"), 2, "is the source of the export; name another file"),
         (
@@ -178,11 +219,18 @@ def test_a_result_of_one_policy_is_a_result_again(tmp_path: Path, capfd: pytest.
     ],
 )
 def test_a_mistake_is_one_line(
-    arguments: tuple[str, ...], code: int, text: str, result: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    code: int,
+    text: str,
+    result: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
-    said = command(capfd, "export", *(str(result) if each == "RESULT" else each for each in arguments))
+    said = command(
+        capfd, "export", *(str(result) if each == "RESULT" else each for each in arguments)
+    )
     assert (said[0], said[1]) == (code, "")
     assert text in said[2]
     assert len(said[2].splitlines()) == 1
@@ -193,7 +241,8 @@ def test_what_really_ran_in_every_form(tmp_path: Path) -> None:
         refused = daemon.run("qbatch", "export", "csv", code=3)
         assert "no job has run yet" in refused.stderr
         jobs = [
-            daemon.submit(f"sleep {n}0\n", resources={"select": f"{n}:ncpus=9", "walltime": "99"}) for n in (1, 2, 3)
+            daemon.submit(f"sleep {n}0\n", resources={"select": f"{n}:ncpus=9", "walltime": "99"})
+            for n in (1, 2, 3)
         ]
         for job in jobs:
             daemon.until(job, "F")
@@ -201,7 +250,10 @@ def test_what_really_ran_in_every_form(tmp_path: Path) -> None:
         for form in ("parquet", "csv", "chrome", "swf", "batsim"):
             daemon.run("qbatch", "export", form, "-o", form)
     [rows] = read_job_rows(tmp_path / "csv")
-    assert (rows.policy, rows.workload.run.tolist()) == ("live", [10_000_000, 20_000_000, 30_000_000])
+    assert (rows.policy, rows.workload.run.tolist()) == (
+        "live",
+        [10_000_000, 20_000_000, 30_000_000],
+    )
     log = read_log(str(tmp_path / "swf"))
     assert (log["run"].tolist(), log["procs_allocated"].tolist(), log["status"].tolist()) == (
         [10, 20, 30],
@@ -209,8 +261,14 @@ def test_what_really_ran_in_every_form(tmp_path: Path) -> None:
         [1] * 3,
     )
     events = json.loads((tmp_path / "chrome").read_text(encoding="utf-8"))["traceEvents"]
-    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
-    shown = {(names[event["pid"]].split()[-1], event["args"]["job"]) for event in events if event["ph"] == "B"}
+    names = {
+        event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"
+    }
+    shown = {
+        (names[event["pid"]].split()[-1], event["args"]["job"])
+        for event in events
+        if event["ph"] == "B"
+    }
     expected = {
         (part.partition("/")[0], place)
         for place, job in enumerate(jobs, 1)
@@ -221,7 +279,9 @@ def test_what_really_ran_in_every_form(tmp_path: Path) -> None:
 
 
 def test_a_suspended_job_shows_as_a_gap_in_the_trace(tmp_path: Path) -> None:
-    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", "--executor", "emulated") as daemon:
+    with Daemon(
+        tmp_path, "--time", "virtual", "--paused", "--origin", "0", "--executor", "emulated"
+    ) as daemon:
         job = daemon.submit("sleep 100\n", resources={"select": "1:ncpus=2", "walltime": "500"})
         daemon.run("qbatch", "time", "until", "10")
         daemon.run("qsig", "-s", "suspend", job)
@@ -247,13 +307,18 @@ def test_a_suspended_job_shows_as_a_gap_in_the_trace(tmp_path: Path) -> None:
     lived = read_result(tmp_path / "lived")
     (pieces,) = [rows.pieces for rows in lived.schedules]
     assert pieces is not None
-    assert pieces[:, 1:3].tolist() == [[0, 10_000_000], [40_000_000, 60_000_000], [65_000_000, 135_000_000]]
+    assert pieces[:, 1:3].tolist() == [
+        [0, 10_000_000],
+        [40_000_000, 60_000_000],
+        [65_000_000, 135_000_000],
+    ]
     assert (lived.name, lived.queue_names) == ("server qbatch", {1: "batch"})
     assert run(["verify", str(tmp_path / "lived"), "--no-kill"]) == 0
     assert (
-        "1 job with several intervals: kept is first start (field 3) and the time that each really ran (field 4); lost is"
-        in note
-    )
+        "1 job with several intervals: kept is first start (field 3) and the time that each "
+        "really "
+        "ran (field 4); lost is"
+    ) in note
     assert "end - start" not in note
     events = json.loads((tmp_path / "chrome").read_text(encoding="utf-8"))["traceEvents"]
     bars = [(event["ph"], event["ts"] / 1e6) for event in events if event["ph"] in "BE"]

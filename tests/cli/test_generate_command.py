@@ -42,7 +42,9 @@ def test_a_month_goes_to_a_file_a_packed_file_and_standard_output(
     assert same(read_log(str(plain)), generate_month("2000-03"))
 
 
-def test_the_options_choose_the_seed_and_the_warm_up(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_options_choose_the_seed_and_the_warm_up(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = tmp_path / "march.swf"
     assert command(capfd, *MARCH, "--seed", 5, "--warmup-days", 0, "-o", path)[0] == 0
     log = read_log(str(path))
@@ -54,16 +56,24 @@ def test_the_facts_stand_next_to_the_printed_ones(capfd: pytest.CaptureFixture[s
     code, out, _ = command(capfd, *MARCH, "--json")
     record = json.loads(out)
     assert code == 0
-    assert (record["schema"], record["month"], record["seed"]) == ("qbatch.generate-facts/1", "2000-03", 1)
+    assert (record["schema"], record["month"], record["seed"]) == (
+        "qbatch.generate-facts/1",
+        "2000-03",
+        1,
+    )
     assert record["classes"][0]["name"] == "vst_sj"
-    assert [row["procs_printed"] for row in record["classes"]] == list(MONTHS["2000-03"].procs_percent)
+    assert [row["procs_printed"] for row in record["classes"]] == list(
+        MONTHS["2000-03"].procs_percent
+    )
     code, table, _ = command(capfd, *MARCH, "--facts")
     rows = {line.split()[0]: line.split()[1:] for line in table.splitlines() if line}
     assert rows["overall"][:3] == ["7034", "85", "85.00"]
     for row in record["classes"]:
         assert rows[row["name"]][2] == f"{row['procs_percent']:.2f}"
     for fact in record["facts"]:
-        assert f"{fact['value']:.3f}" in next(line for line in table.splitlines() if line.startswith(fact["name"]))
+        assert f"{fact['value']:.3f}" in next(
+            line for line in table.splitlines() if line.startswith(fact["name"])
+        )
 
 
 @pytest.mark.parametrize(
@@ -89,22 +99,76 @@ def test_the_model_of_lublin_and_feitelson_goes_to_a_file_and_to_standard_output
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     path = tmp_path / "model.swf"
-    options = ("--jobs", 400, "--procs", 64, "--types", "both", "--load", 0.7, "--seed", 5, "--estimates", "tsafrir")
-    code, out, err = command(capfd, "generate", "lublin", *options, "--estimate-max", 200_000, "--out", path)
+    options = (
+        "--jobs",
+        400,
+        "--procs",
+        64,
+        "--types",
+        "both",
+        "--load",
+        0.7,
+        "--seed",
+        5,
+        "--estimates",
+        "tsafrir",
+    )
+    code, out, err = command(
+        capfd, "generate", "lublin", *options, "--estimate-max", 200_000, "--out", path
+    )
     assert (code, out) == (0, "")
     assert err.startswith(f"{path}: 400 jobs on 64 processors, submitted over ")
-    made = generate_lublin(jobs=400, procs=64, types="both", load=0.7, seed=5, estimates="tsafrir", estimate_max=200_000)
+    made = generate_lublin(
+        jobs=400,
+        procs=64,
+        types="both",
+        load=0.7,
+        seed=5,
+        estimates="tsafrir",
+        estimate_max=200_000,
+    )
     assert same(read_log(str(path)), made)
-    sizes = ("--jobs", 50, "--ulow", 1.5, "--umed", 2, "--uhi", 3, "--uprob", 0.8, "--interarrival", 60)
+    sizes = (
+        "--jobs",
+        50,
+        "--ulow",
+        1.5,
+        "--umed",
+        2,
+        "--uhi",
+        3,
+        "--uprob",
+        0.8,
+        "--interarrival",
+        60,
+    )
     code, out, _ = command(capfd, "generate", "lublin", *sizes)
     path.write_text(out)
     assert code == 0
-    assert same(read_log(str(path)), generate_lublin(jobs=50, ulow=1.5, umed=2, uhi=3, uprob=0.8, interarrival=60))
+    assert same(
+        read_log(str(path)),
+        generate_lublin(jobs=50, ulow=1.5, umed=2, uhi=3, uprob=0.8, interarrival=60),
+    )
 
 
-def test_the_command_in_the_header_makes_the_log_again(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_command_in_the_header_makes_the_log_again(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = tmp_path / "model.swf"
-    options = ("--jobs", 90, "--procs", 100, "--types", "batch", "--interarrival", 808.5, "--seed", 3, "--umed", 4.25)
+    options = (
+        "--jobs",
+        90,
+        "--procs",
+        100,
+        "--types",
+        "batch",
+        "--interarrival",
+        808.5,
+        "--seed",
+        3,
+        "--umed",
+        4.25,
+    )
     _, out, _ = command(capfd, "generate", "lublin", *options)
     path.write_text(out)
     note = read_log(str(path)).header.notes[0].removeprefix("made by qbatch ")
@@ -117,7 +181,11 @@ def test_the_command_in_the_header_makes_the_log_again(capfd: pytest.CaptureFixt
         (("--procs", 1), 2, "sizes of typeless jobs on 1 processors"),
         (("--types", "serial"), 2, "--types 'serial': use none, batch, interactive, both"),
         (("--load", 0.5, "--interarrival", 9), 2, "give one of them"),
-        (("--estimates", "tsafrir", "--estimate-max", 3600), 2, "the largest estimate is 3600 s, but"),
+        (
+            ("--estimates", "tsafrir", "--estimate-max", 3600),
+            2,
+            "the largest estimate is 3600 s, but",
+        ),
         (("--seed", -1), 2, "--seed"),
         (("--jobs", "many"), 2, "--jobs"),
         (("--out", "/proc/no/folder/x.swf"), 4, "cannot be created"),
@@ -132,9 +200,26 @@ def test_what_the_model_cannot_do_is_one_line_and_an_exit_code(
     assert err.count("\n") == 1
 
 
-def test_a_replay_of_the_model_waits_less_under_easy(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_replay_of_the_model_waits_less_under_easy(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = tmp_path / "model.swf"
-    assert command(capfd, "generate", "lublin", "--jobs", 2000, "--load", 0.8, "--estimates", "tsafrir", "-o", path)[0] == 0
+    assert (
+        command(
+            capfd,
+            "generate",
+            "lublin",
+            "--jobs",
+            2000,
+            "--load",
+            0.8,
+            "--estimates",
+            "tsafrir",
+            "-o",
+            path,
+        )[0]
+        == 0
+    )
     code, out, _ = command(capfd, "replay", path, "-p", "fcfs", "-p", "easy", "--json", "--audit")
     document = json.loads(out)
     assert (code, document["skipped"], document["log"]["jobs"]) == (0, {}, 2000)
@@ -147,8 +232,22 @@ def test_a_replay_on_the_shipped_machine_reports_the_month_alone(
 ) -> None:
     path, result = tmp_path / "march.swf", tmp_path / "result"
     assert command(capfd, *MARCH, "--warmup-days", 2, "-o", path)[0] == 0
-    replay = ("replay", path, "--machine", "origin2000", "-p", "fcfs", "-p", "easy", "--warmup", "2000-03-01", "--json")
-    code, out, _ = command(capfd, *replay, "--audit", "--by", "month", "--by", "queue", "--out", result)
+    replay = (
+        "replay",
+        path,
+        "--machine",
+        "origin2000",
+        "-p",
+        "fcfs",
+        "-p",
+        "easy",
+        "--warmup",
+        "2000-03-01",
+        "--json",
+    )
+    code, out, _ = command(
+        capfd, *replay, "--audit", "--by", "month", "--by", "queue", "--out", result
+    )
     assert code == 0
     document = json.loads(out)
     hosts = [document["machine"].pop(name) for name in ("host_names", "host_cpus")]
@@ -166,7 +265,9 @@ def test_a_replay_on_the_shipped_machine_reports_the_month_alone(
     assert easy < fcfs
 
 
-def test_a_warm_up_that_is_no_time_is_refused(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_warm_up_that_is_no_time_is_refused(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = tmp_path / "log.txt"
     path.write_text("; MaxProcs: 4\n0 10 1\n5 10 1\n")
     code, _, err = command(capfd, "replay", path, "-p", "easy", "--warmup", "March")

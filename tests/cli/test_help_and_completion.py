@@ -39,7 +39,8 @@ def test_a_page_of_help_is_plain_and_like_the_others(
     assert not [line for line in lines if "\x1b" in line or set(line) & set("╭│╰")]
     assert not [line for line in lines if "completion" in line]
     assert any(line.split()[:2] == ["-h,", "--help"] for line in lines)
-    # What is given is written in capitals, once, with three dots behind it where it may be repeated.
+    # What is given is written in capitals, once, with three dots behind it where it may be
+    # repeated.
     assert "...]..." not in lines[0]
     assert "[[" not in lines[0]
     given = lines[0].partition(" [OPTIONS]")[2]
@@ -50,13 +51,19 @@ def complete(line: str, **environment: str) -> list[str]:
     """Return what bash may put in place of the last word of a line."""
     words = line.split(" ")
     variables = {
-        "_QBATCH_COMPLETE": "complete_bash", "COMP_WORDS": line.removesuffix(" "), "COMP_CWORD": str(len(words) - 1)
-    }  # fmt: skip
+        "_QBATCH_COMPLETE": "complete_bash",
+        "COMP_WORDS": line.removesuffix(" "),
+        "COMP_CWORD": str(len(words) - 1),
+    }
     code = "import sys; from qbatch.cli.main import main; sys.argv = ['qbatch']; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment, **variables},
-        timeout=60, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment, **variables},
+        timeout=60,
+        check=False,
+    )
     assert done.stderr == ""
     return done.stdout.split()
 

@@ -11,9 +11,16 @@ from qbatch.wire.records import JobRecord
 def record(number: str, walltime: str, memory: str, priority: int, waited: int) -> JobRecord:
     resources = {name: text for name, text in (("walltime", walltime), ("mem", memory)) if text}
     return JobRecord(
-        id=f"{number}.qbatch", name="n", user="u", queue="b", state="F", resources=resources, priority=priority, submitted=0,
+        id=f"{number}.qbatch",
+        name="n",
+        user="u",
+        queue="b",
+        state="F",
+        resources=resources,
+        priority=priority,
+        submitted=0,
         started=waited * 1_000_000,
-    )  # fmt: skip
+    )
 
 
 JOBS = [

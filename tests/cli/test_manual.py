@@ -17,12 +17,27 @@ from tests.cli.pbs.test_processes import PBS_COMMANDS as TRIED
 
 ROOT = Path(__file__).parents[2]
 # What is built has only what pyproject.toml asks for to build with.
-ABSENT = ("numpy", "numba", "llvmlite", "aiosqlite", "matplotlib", "pyarrow", "jinja2", "textual", "pooch", "distributed")
+ABSENT = (
+    "numpy",
+    "numba",
+    "llvmlite",
+    "aiosqlite",
+    "matplotlib",
+    "pyarrow",
+    "jinja2",
+    "textual",
+    "pooch",
+    "distributed",
+)
 
 
 def test_every_command_has_a_page() -> None:
     found = pages()
-    assert set(found) == {"qbatch.1", *(f"{name}.1" for name in TRIED), *(f"qbatch-{name}.1" for name in COMMANDS)}
+    assert set(found) == {
+        "qbatch.1",
+        *(f"{name}.1" for name in TRIED),
+        *(f"qbatch-{name}.1" for name in COMMANDS),
+    }
     assert all(text.startswith('.TH "') and text.endswith("\n") for text in found.values())
 
 
@@ -31,8 +46,10 @@ def test_every_option_is_explained_in_the_help_and_in_the_page(name: str) -> Non
     page = pages()[f"{name}.1"]
     out = subprocess.run(
         [sys.executable, "-c", f"from qbatch.cli.pbs.start import {name}; {name}()", "--help"],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert out.startswith(f"usage: {name}")
     for letter, (argument, meaning) in command_of(name).options.items():
         assert f"\n  -{letter}{f' {argument}' if argument else ''}" in out
@@ -68,7 +85,11 @@ def test_man_renders_every_page_without_a_warning(tmp_path: Path) -> None:
     write(tmp_path)
     found = sorted(map(str, tmp_path.glob("*.1")))
     done = subprocess.run(
-        ["man", "--warnings", "-E", "UTF-8", "-l", *found], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=True
+        ["man", "--warnings", "-E", "UTF-8", "-l", *found],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=True,
     )
     assert done.stderr == ""
     shown = " ".join(done.stdout.replace("\b", "").split())
@@ -86,5 +107,7 @@ def test_pages_are_made_where_only_the_build_requirements_are(tmp_path: Path) ->
 
 
 def test_pages_are_installed_with_the_package() -> None:
-    installed = {path.name for path in files("qbatch-emulator") or () if path.parts[-3:-1] == ("man", "man1")}
+    installed = {
+        path.name for path in files("qbatch-emulator") or () if path.parts[-3:-1] == ("man", "man1")
+    }
     assert {"qbatch.1", "qsub.1", "qbatch-replay.1"} <= installed

@@ -1,4 +1,5 @@
-"""``qbatch output``: what a job has written, from its spool while it runs and from where it was delivered."""
+"""``qbatch output``: what a job has written, from its spool while it runs and from where it was
+delivered."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def said(daemon: Daemon, *arguments: str, holds: Callable[[str], bool]) -> str:
 
 def test_a_job_is_read_while_it_runs_and_after_it(daemon: Daemon) -> None:
     go = daemon.directory / "go1"
-    job = daemon.submit(script("echo out", "echo err >&2", f"until test -e {go}; do sleep 0.05; done", "echo late"))
+    job = daemon.submit(
+        script("echo out", "echo err >&2", f"until test -e {go}; do sleep 0.05; done", "echo late")
+    )
     assert said(daemon, job, holds=bool) == "out\n"
     assert said(daemon, job, "--stderr", holds=bool) == "err\n"
     assert not list(daemon.directory.glob(f"STDIN.o{job.partition('.')[0]}"))
@@ -63,7 +66,10 @@ def test_output_that_was_to_be_removed_is_said_to_have_been(daemon: Daemon) -> N
 
 @pytest.mark.parametrize("place", ["here", "other disk", "old file", "direct"])
 def test_following_ends_with_the_job_and_brings_each_byte_once(daemon: Daemon, place: str) -> None:
-    path = Path("/dev/shm" if place == "other disk" else daemon.directory) / f"qbatch-{place.replace(' ', '-')}.out"
+    path = (
+        Path("/dev/shm" if place == "other disk" else daemon.directory)
+        / f"qbatch-{place.replace(' ', '-')}.out"
+    )
     if place == "old file":
         path.write_text("stale\n")
     keep = {"keep": "od"} if place == "direct" else {}
@@ -84,7 +90,11 @@ def test_bytes_are_not_changed(daemon: Daemon) -> None:
     job = daemon.submit(script(r"printf '\000\377\033[31m'; head -c 3000000 /dev/zero"))
     daemon.until(job, "F")
     done = subprocess.run(
-        ["qbatch", "output", job], env=daemon.environment, capture_output=True, check=True, timeout=60
+        ["qbatch", "output", job],
+        env=daemon.environment,
+        capture_output=True,
+        check=True,
+        timeout=60,
     )
     assert done.stdout == b"\0\xff\x1b[31m" + bytes(3_000_000)
 
@@ -119,7 +129,9 @@ def test_what_is_not_there_is_said_in_one_line(daemon: Daemon) -> None:
 
 def test_one_that_begins_anew_is_followed_from_its_new_beginning(daemon: Daemon) -> None:
     again = daemon.directory / "again"
-    job = daemon.submit(script("echo one $$", f"test -e {again} && exit 0", f"touch {again}", "sleep 60"))
+    job = daemon.submit(
+        script("echo one $$", f"test -e {again} && exit 0", f"touch {again}", "sleep 60")
+    )
     follower = subprocess.Popen(
         ["qbatch", "output", "-f", job], env=daemon.environment, stdout=subprocess.PIPE, text=True
     )
@@ -139,7 +151,9 @@ def test_emulated_jobs_write_nothing(tmp_path: Path) -> None:
         assert "emulated jobs write no output" in daemon.run("qbatch", "output", job, code=8).stderr
 
 
-def test_a_tail_reads_on_in_what_was_delivered_and_anew_in_what_was_exchanged(tmp_path: Path) -> None:
+def test_a_tail_reads_on_in_what_was_delivered_and_anew_in_what_was_exchanged(
+    tmp_path: Path,
+) -> None:
     spool, file = tmp_path / "OU", tmp_path / "file"
     spool.write_text("one\n")
     tail = Tail((str(spool),))

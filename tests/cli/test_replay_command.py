@@ -1,4 +1,5 @@
-"""``qbatch replay`` as a user types it: outputs, exit codes, one-line errors, nothing half-written."""
+"""``qbatch replay`` as a user types it: outputs, exit codes, one-line errors, nothing
+half-written."""
 
 from __future__ import annotations
 
@@ -35,16 +36,26 @@ def test_several_policies_stand_side_by_side(capfd: pytest.CaptureFixture[str]) 
     assert code == 0
     assert lines[0].split() == ["metric", "fcfs", "easy"]
     assert [line[:27].strip() for line in lines[1:11]] == [
-        "Jobs", "Mean wait", "Median wait", "95th percentile of wait", "Longest wait", "Mean slowdown", "Mean bounded slowdown",
-        "Utilisation while jobs come", "Makespan", "Backfilled",
-    ]  # fmt: skip
+        "Jobs",
+        "Mean wait",
+        "Median wait",
+        "95th percentile of wait",
+        "Longest wait",
+        "Mean slowdown",
+        "Mean bounded slowdown",
+        "Utilisation while jobs come",
+        "Makespan",
+        "Backfilled",
+    ]
     assert lines[11] == ""
     assert " ".join(lines[2].split()) == "Mean wait 177 h 26 min 7 h 10 min"
     assert " ".join(lines[8].split()[-4:]) == "51.21 % 78.08 %"
     assert "\x1b" not in out
 
 
-def test_the_whole_table_has_every_metric_by_its_name_in_seconds(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_whole_table_has_every_metric_by_its_name_in_seconds(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     _, out, _ = command(capfd, "replay", DEMO, "-p", "fcfs", "-p", "easy", "--all", "--by", "class")
     rows = out.partition("\n\n")[0].splitlines()[1:]
     _, out_json, _ = command(capfd, "replay", DEMO, "-p", "fcfs", "-p", "easy", "--json")
@@ -58,7 +69,9 @@ def test_the_whole_table_has_every_metric_by_its_name_in_seconds(capfd: pytest.C
 
 
 def test_json_is_the_same_record_as_the_table(capfd: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = command(capfd, "replay", DEMO, "-p", "easy", "--json", "--by", "month", "--by", "size")
+    _, out, _ = command(
+        capfd, "replay", DEMO, "-p", "easy", "--json", "--by", "month", "--by", "size"
+    )
     document = json.loads(out)
     assert document["schema"] == "qbatch.replay/1"
     result = document["results"][0]
@@ -74,7 +87,10 @@ def test_json_is_the_same_record_as_the_table(capfd: pytest.CaptureFixture[str])
 def classes(folder: Path, longest: int) -> str:
     """Return a machine file with one class, which takes jobs of at most so many seconds."""
     path = folder / f"classes-{longest}.toml"
-    path.write_text(f'schema = 1\n[[host]]\nname = "n"\ncpus = 128\n[[class]]\nname = "short"\ntime = {longest}\n')
+    path.write_text(
+        'schema = 1\n[[host]]\nname = "n"\ncpus = 128\n[[class]]\nname = "short"\ntime = '
+        f"{longest}\n"
+    )
     return str(path)
 
 
@@ -82,13 +98,31 @@ def classes(folder: Path, longest: int) -> str:
 def test_a_policy_under_which_no_job_ran_fails_the_replay_and_says_why(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, driver: str
 ) -> None:
-    asked = ("replay", DEMO, "--machine", classes(tmp_path, 1), "-p", "lsf", "-p", "easy", "--driver", driver, "--quiet", "--all")
+    asked = (
+        "replay",
+        DEMO,
+        "--machine",
+        classes(tmp_path, 1),
+        "-p",
+        "lsf",
+        "-p",
+        "easy",
+        "--driver",
+        driver,
+        "--quiet",
+        "--all",
+    )
     code, out, err = command(capfd, *asked)
     (line,) = err.splitlines()
     assert code == 1
-    assert line.startswith("qbatch: lsf rejected all 2,000 jobs, each as no-class (job 1: no class takes it, ")
+    assert line.startswith(
+        "qbatch: lsf rejected all 2,000 jobs, each as no-class (job 1: no class takes it, "
+    )
     assert "--jobs FILE.csv" in line
-    rows = {name: values for name, *values in (row.split() for row in out.partition("\n\n")[0].splitlines()[1:])}
+    rows = {
+        name: values
+        for name, *values in (row.split() for row in out.partition("\n\n")[0].splitlines()[1:])
+    }
     assert rows.pop("jobs") == ["0", "2000"]
     assert rows.pop("rejected_count") == ["2000", "-"]
     assert rows.pop("rejected_share") == ["1.0000", "-"]
@@ -113,19 +147,28 @@ def test_a_policy_that_rejected_half_of_the_jobs_says_so_and_is_no_failure(
     assert "rejected" not in command(capfd, *asked, "--quiet")[2]
 
 
-@pytest.mark.parametrize(("given", "said"), [(2, "no job has an estimate"), (1, "1 of 2 jobs have no estimate")])
+@pytest.mark.parametrize(
+    ("given", "said"), [(2, "no job has an estimate"), (1, "1 of 2 jobs have no estimate")]
+)
 def test_a_log_without_estimates_says_so_wherever_its_numbers_are(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, given: int, said: str
 ) -> None:
-    rows = [f"{job} {job} -1 60 2 -1 -1 2 {-1 if job <= given else 90} -1 1 1 1 -1 1 -1 -1 -1" for job in (1, 2)]
+    rows = [
+        f"{job} {job} -1 60 2 -1 -1 2 {-1 if job <= given else 90} -1 1 1 1 -1 1 -1 -1 -1"
+        for job in (1, 2)
+    ]
     log = tmp_path / "log.swf"
     log.write_text("; MaxProcs: 4\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    code, out, err = command(capfd, "replay", log, "-p", "easy", "-p", "fcfs", "--out", tmp_path / "result")
+    code, out, err = command(
+        capfd, "replay", log, "-p", "easy", "-p", "fcfs", "--out", tmp_path / "result"
+    )
     assert (code, said in out, said in err) == (0, True, True)
     assert ("run times as estimates" in out) == (given == 2)
     _, out, _ = command(capfd, "replay", log, "-p", "easy", "--json")
     assert json.loads(out)["estimates_missing"] == given
-    assert json.loads((tmp_path / "result" / "result.json").read_text())["estimates_missing"] == given
+    assert (
+        json.loads((tmp_path / "result" / "result.json").read_text())["estimates_missing"] == given
+    )
     _, _, err = command(capfd, "report", tmp_path / "result", "-o", tmp_path / "page.html")
     assert said in err
     assert said in (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -136,22 +179,43 @@ def test_a_log_without_estimates_says_so_wherever_its_numbers_are(
         assert "no estimate" not in out + err, asked
 
 
-def test_a_table_names_the_log_the_machine_and_the_options(capfd: pytest.CaptureFixture[str]) -> None:
-    options = ("--load", "1.2", "--no-kill", "--estimates", "f:3", "--seed", "5", "--first", "90", "--warmup", "1h")
+def test_a_table_names_the_log_the_machine_and_the_options(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    options = (
+        "--load",
+        "1.2",
+        "--no-kill",
+        "--estimates",
+        "f:3",
+        "--seed",
+        "5",
+        "--first",
+        "90",
+        "--warmup",
+        "1h",
+    )
     _, out, _ = command(capfd, "replay", DEMO, "-p", "easy", *options, "--by", "class")
     facts = dict(line.split(maxsplit=1) for line in out.rpartition("\n\n")[2].splitlines())
     assert facts["log"] == "demo-128.swf, 90 jobs"
     assert facts["sha256"] == read_log(DEMO).sha256
     assert facts["machine"] == "128 processors"
     assert facts["options"] == (
-        "estimates f:3 (seed 5); no kill: estimates lifted to run times; load x1.2; first 90 jobs; warm-up of 3600 s"
+        "estimates f:3 (seed 5); no kill: estimates lifted to run times; load x1.2; first 90 jobs; "
+        "warm-up of 3600 s"
     )
 
 
-def test_skipped_jobs_are_listed_with_line_and_reason(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    rows = ["7 10 -1 60 2 -1 -1 2 90 -1 1 1 1 -1 1 -1 -1 -1", "8 20 -1 60 9 -1 -1 9 90 -1 1 1 1 -1 1 -1 -1 -1",
-            "9 5 -1 -1 2 -1 -1 2 90 -1 5 1 1 -1 1 -1 -1 -1", "10 40 junk 60 2 -1 -1 2 90 -1 1 1 1 -1 1 -1 -1 -1",
-            "11 50 -1 60 0 -1 -1 -1 90 -1 1 1 1 -1 1 -1 -1 -1"]  # fmt: skip
+def test_skipped_jobs_are_listed_with_line_and_reason(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rows = [
+        "7 10 -1 60 2 -1 -1 2 90 -1 1 1 1 -1 1 -1 -1 -1",
+        "8 20 -1 60 9 -1 -1 9 90 -1 1 1 1 -1 1 -1 -1 -1",
+        "9 5 -1 -1 2 -1 -1 2 90 -1 5 1 1 -1 1 -1 -1 -1",
+        "10 40 junk 60 2 -1 -1 2 90 -1 1 1 1 -1 1 -1 -1 -1",
+        "11 50 -1 60 0 -1 -1 -1 90 -1 1 1 1 -1 1 -1 -1 -1",
+    ]
     log, listed = tmp_path / "log.swf", tmp_path / "skipped.csv"
     log.write_text("; MaxProcs: 4\n" + "\n".join(rows) + "\n", encoding="utf-8")
     code, _, err = command(capfd, "replay", log, "-p", "easy", "--lenient", "--skipped", listed)
@@ -172,29 +236,40 @@ def test_skipped_jobs_are_listed_with_line_and_reason(capfd: pytest.CaptureFixtu
     assert command(capfd, "replay", log, "--skipped", log)[0] == 2
 
 
-def test_the_acknowledgement_goes_with_the_numbers(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_acknowledgement_goes_with_the_numbers(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     log = tmp_path / "log.swf"
-    header = "; MaxProcs: 4\n; Acknowledge: Ada <L> for\n;              the log\n; Acknowledge: Grace\n"
+    header = (
+        "; MaxProcs: 4\n; Acknowledge: Ada <L> for\n;              the log\n; Acknowledge: Grace\n"
+    )
     log.write_text(f"{header}1 1 0 60 2 -1 -1 2 90 -1 1 1 1 -1 1 -1 -1 -1\n", encoding="utf-8")
     _, out, _ = command(capfd, "replay", log, "-p", "easy", "--out", tmp_path / "out")
     assert "\nacknowledge  Ada <L> for the log; Grace\n" in out
     names = json.loads((tmp_path / "out" / "result.json").read_text())["log"]["acknowledge"]
     assert [" ".join(name.split()) for name in names] == ["Ada <L> for the log", "Grace"]
     command(capfd, "report", tmp_path / "out", "-o", tmp_path / "page.html")
-    assert "Ada &lt;L&gt; for the log; Grace" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Ada &lt;L&gt; for the log; Grace" in (tmp_path / "page.html").read_text(
+        encoding="utf-8"
+    )
     command(capfd, "export", "swf", tmp_path / "out", "-o", tmp_path / "again.swf")
-    assert read_log(str(tmp_path / "again.swf")).header.acknowledgements == ("Ada <L> for the log; Grace",)
+    assert read_log(str(tmp_path / "again.swf")).header.acknowledgements == (
+        "Ada <L> for the log; Grace",
+    )
 
 
-def test_the_folders_of_a_result_are_made(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_folders_of_a_result_are_made(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     deep = tmp_path / "a" / "b" / "result"
     assert command(capfd, "replay", TINY, "-p", "easy", "--out", deep)[0] == 0
     assert (deep / "result.json").exists()
     assert command(capfd, "export", "result", deep, "-o", tmp_path / "g" / "h")[0] == 0
     for name, words in (
-        ("i/j/page.html", ("report", deep)), ("k/l/chart.svg", ("plot", deep, "--kind", "gantt")),
+        ("i/j/page.html", ("report", deep)),
+        ("k/l/chart.svg", ("plot", deep, "--kind", "gantt")),
         ("m/n/log.swf.gz", ("trace", "generate", "--jobs", "5", "--procs", "4")),
-    ):  # fmt: skip
+    ):
         code, _, err = command(capfd, *words, "--out", tmp_path / name)
         assert (code, (tmp_path / name).exists()) == (0, True), err
     (tmp_path / "file").touch()
@@ -202,8 +277,22 @@ def test_the_folders_of_a_result_are_made(capfd: pytest.CaptureFixture[str], tmp
     assert (code, out, err.count("\n"), "is not a folder" in err) == (4, "", 1, True)
 
 
-_HOSTILE = ("9223372036854775808", "-9223372036854775808", "9007199254740992", "-9007199254740992", "999999999999999",
-            "-999999999999999", "4611686018427387904", "2147483648", "1e300", "-1e-9", "0.5", "nan", "0", "-2")  # fmt: skip
+_HOSTILE = (
+    "9223372036854775808",
+    "-9223372036854775808",
+    "9007199254740992",
+    "-9007199254740992",
+    "999999999999999",
+    "-999999999999999",
+    "4611686018427387904",
+    "2147483648",
+    "1e300",
+    "-1e-9",
+    "0.5",
+    "nan",
+    "0",
+    "-2",
+)
 
 
 @pytest.mark.filterwarnings("error")
@@ -212,15 +301,36 @@ def test_hostile_numbers_are_named_or_taken_and_warn_of_nothing(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, seed: int
 ) -> None:
     draw, log = np.random.default_rng(seed), tmp_path / "log.swf"
-    rows = [["1", "10", "5", "60", "2", "30", "100", "2", "120", "200", *"111111", "-1", "-1"] for _ in range(6)]
+    rows = [
+        ["1", "10", "5", "60", "2", "30", "100", "2", "120", "200", *"111111", "-1", "-1"]
+        for _ in range(6)
+    ]
     for field in (6, 9, *draw.integers(1, 18, 2)):
         rows[draw.integers(6)][field] = str(draw.choice(_HOSTILE))
-    log.write_text("; MaxProcs: 8\n" + "".join(" ".join(row) + "\n" for row in rows), encoding="utf-8")
+    log.write_text(
+        "; MaxProcs: 8\n" + "".join(" ".join(row) + "\n" for row in rows), encoding="utf-8"
+    )
     for asked in (
-        ("replay", log, "-p", "easy"), ("replay", log, "-p", "lsf", "--machine", "origin2000", "--lenient"),
-        ("replay", log, "-p", "easy", "--lenient", "--swf", tmp_path / "s.swf", "--by", "size", "--by", "runtime"),
-        ("verify", log), ("metrics", log), ("trace", "info", log, "--lenient"), ("trace", "validate", log),
-    ):  # fmt: skip
+        ("replay", log, "-p", "easy"),
+        ("replay", log, "-p", "lsf", "--machine", "origin2000", "--lenient"),
+        (
+            "replay",
+            log,
+            "-p",
+            "easy",
+            "--lenient",
+            "--swf",
+            tmp_path / "s.swf",
+            "--by",
+            "size",
+            "--by",
+            "runtime",
+        ),
+        ("verify", log),
+        ("metrics", log),
+        ("trace", "info", log, "--lenient"),
+        ("trace", "validate", log),
+    ):
         code, _, err = command(capfd, *asked, *(["-q"] if asked[0] == "replay" else []))
         assert code in (0, 1, 3), (asked, err)
         assert "Traceback" not in err
@@ -248,9 +358,13 @@ def test_memory_beyond_64_bits_is_an_unreadable_row_with_line_and_field(
         assert command(capfd, "replay", log, "-p", "easy", "-q")[0] == 0
 
 
-def test_job_rows_are_as_the_design_fixes_them(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_job_rows_are_as_the_design_fixes_them(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = tmp_path / "rows.csv"
-    assert command(capfd, "replay", TINY, "-p", "easy", "-p", "conservative", "--jobs", path)[0] == 0
+    assert (
+        command(capfd, "replay", TINY, "-p", "easy", "-p", "conservative", "--jobs", path)[0] == 0
+    )
     lines = path.read_text(encoding="utf-8").splitlines()
     assert lines[0].startswith(
         "job_id,submit,start,end,procs,estimate,run,wait,slowdown,bounded_slowdown,kind,promise,user,group,queue,policy"
@@ -262,15 +376,25 @@ def test_job_rows_are_as_the_design_fixes_them(capfd: pytest.CaptureFixture[str]
     assert starts == sorted(starts)
 
 
-def test_a_schedule_goes_out_as_swf_and_verifies(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_schedule_goes_out_as_swf_and_verifies(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = tmp_path / "schedule.swf"
-    for extra in ((), ("--load", "1.3"), ("--estimates", "perfect"), ("--estimates", "f:4"), ("--no-kill",)):
+    for extra in (
+        (),
+        ("--load", "1.3"),
+        ("--estimates", "perfect"),
+        ("--estimates", "f:4"),
+        ("--no-kill",),
+    ):
         assert command(capfd, "replay", DEMO, "-p", "easy", "--swf", path, *extra)[0] == 0
         code, out, err = command(capfd, "verify", path, "-p", "easy")
         assert code == 0, (extra, out, err)
 
 
-def test_a_round_trip_through_swf_loses_nothing(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_round_trip_through_swf_loses_nothing(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = tmp_path / "schedule.swf"
     command(capfd, "replay", DEMO, "-p", "easy", "--swf", path, "--no-kill")
     before, after = read_log(DEMO), read_log(str(path))
@@ -281,31 +405,46 @@ def test_a_round_trip_through_swf_loses_nothing(capfd: pytest.CaptureFixture[str
     }
 
 
-def test_a_result_directory_is_complete_and_can_be_drawn(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_result_directory_is_complete_and_can_be_drawn(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     out = tmp_path / "result"
-    assert command(capfd, "replay", DEMO, "-p", "easy", "-p", "conservative:compress=start", "--out", out)[0] == 0
+    assert (
+        command(
+            capfd, "replay", DEMO, "-p", "easy", "-p", "conservative:compress=start", "--out", out
+        )[0]
+        == 0
+    )
     assert sorted(path.name for path in out.iterdir()) == [
-        "jobs-conservative-compress-start.parquet", "jobs-easy.parquet", "result.json",
-    ]  # fmt: skip
+        "jobs-conservative-compress-start.parquet",
+        "jobs-easy.parquet",
+        "result.json",
+    ]
     document = json.loads((out / "result.json").read_text(encoding="utf-8"))
     assert {"schema", "command", "version", "log", "machine", "seed"} <= set(document)
     assert command(capfd, "plot", out, "--kind", "queue", "-o", tmp_path / "queue.svg")[0] == 0
     assert command(capfd, "verify", out)[0] == 0
     # A message calls the result what the command line calls it.
     for said in (
-        ("plot", f"{out}:fcfs", "--kind", "queue"), ("plot", out, "--kind", "queue", "-p", "fcfs"),
-        ("export", "swf", out), ("verify", out, "-p", "fcfs"),
-    ):  # fmt: skip
+        ("plot", f"{out}:fcfs", "--kind", "queue"),
+        ("plot", out, "--kind", "queue", "-p", "fcfs"),
+        ("export", "swf", out),
+        ("verify", out, "-p", "fcfs"),
+    ):
         code, _, err = command(capfd, *said)
         assert (code, str(out) in err) == (2, True), err
     code, _, err = command(capfd, "plot", out, "--kind", "gant")
     assert (code, err) == (
-        2, "qbatch plot: Invalid value for '--kind': 'gant' is not one of 'gantt', 'utilisation', 'queue', 'wait-hist', "
+        2,
+        "qbatch plot: Invalid value for '--kind': 'gant' is not one of 'gantt', 'utilisation', "
+        "'queue', 'wait-hist', "
         "'slowdown-by-size', 'estimates' (see qbatch plot --help)\n",
-    )  # fmt: skip
+    )
 
 
-def test_both_drivers_and_the_audit_from_the_command_line(capfd: pytest.CaptureFixture[str]) -> None:
+def test_both_drivers_and_the_audit_from_the_command_line(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     one = command(capfd, "replay", DEMO, "-p", "conservative", "--audit")
     other = command(capfd, "replay", DEMO, "-p", "conservative", "--audit", "--driver", "engine")
     assert one[0] == other[0] == 0
@@ -315,7 +454,9 @@ def test_both_drivers_and_the_audit_from_the_command_line(capfd: pytest.CaptureF
 
 def test_options_change_what_is_run(capfd: pytest.CaptureFixture[str]) -> None:
     def jobs(*extra: str) -> dict[str, object]:
-        return json.loads(command(capfd, "replay", DEMO, "-p", "easy", "--json", *extra)[1])["results"][0]["metrics"]
+        return json.loads(command(capfd, "replay", DEMO, "-p", "easy", "--json", *extra)[1])[
+            "results"
+        ][0]["metrics"]
 
     whole = jobs()
     assert jobs("--first", "100")["jobs"] == 100
@@ -343,14 +484,16 @@ def test_a_note_says_which_policies_do_not_follow_the_classes(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     machine = tmp_path / "machine.toml"
-    machine.write_text('schema = 1\n[[host]]\nname = "a"\ncpus = 128\n[[class]]\nname = "any"\n', encoding="utf-8")
+    machine.write_text(
+        'schema = 1\n[[host]]\nname = "a"\ncpus = 128\n[[class]]\nname = "any"\n', encoding="utf-8"
+    )
     run = ("replay", DEMO, "--machine", machine, "--first", "20", "-p", "lsf")
     assert "follows the classes" not in command(capfd, *run, "-p", "soon:inner=lsf")[2]
     printed = command(capfd, *run, "-p", "easy", "-p", "soon:inner=fcfs")[2]
     assert (
-        "only lsf follows the classes of the machine file, also inside immediate and soon; easy, soon:inner=fcfs do not"
-        in printed
-    )
+        "only lsf follows the classes of the machine file, also inside immediate and soon; easy, "
+        "soon:inner=fcfs do not"
+    ) in printed
     machine.write_text('schema = 1\n[[host]]\nname = "a"\ncpus = 128\n', encoding="utf-8")
     assert "follows the classes" not in command(capfd, *run, "-p", "easy")[2]
 
@@ -358,23 +501,43 @@ def test_a_note_says_which_policies_do_not_follow_the_classes(
 def test_standard_input_is_a_log_too() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "qbatch", "replay", "-", "-p", "easy", "-q"],
-        input=Path(TINY).read_bytes(), capture_output=True, check=False,
-    )  # fmt: skip
+        input=Path(TINY).read_bytes(),
+        capture_output=True,
+        check=False,
+    )
     assert done.returncode == 0
     assert b"Mean wait" in done.stdout
 
 
-def test_a_machine_file_takes_the_place_of_the_header(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_machine_file_takes_the_place_of_the_header(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     machine = tmp_path / "machine.toml"
-    machine.write_text('schema = 1\nsingle_host = true\n[[host]]\nname = "n[1-4]"\ncpus = 40\nmemory = "4GB"\n')
+    machine.write_text(
+        'schema = 1\nsingle_host = true\n[[host]]\nname = "n[1-4]"\ncpus = 40\nmemory = "4GB"\n'
+    )
     code, out, err = command(
-        capfd, "replay", DEMO, "-p", "easy", "--machine", machine, "--json", "--audit", "--first", "200"
+        capfd,
+        "replay",
+        DEMO,
+        "-p",
+        "easy",
+        "--machine",
+        machine,
+        "--json",
+        "--audit",
+        "--first",
+        "200",
     )
     assert code == 0
     assert json.loads(out)["machine"] == {
-        "procs": 160, "hosts": 4, "single_host": True, "one_pool": False, "host_names": ["n1", "n2", "n3", "n4"],
+        "procs": 160,
+        "hosts": 4,
+        "single_host": True,
+        "one_pool": False,
+        "host_names": ["n1", "n2", "n3", "n4"],
         "host_cpus": [40] * 4,
-    }  # fmt: skip
+    }
     assert "too wide" in err
     machine.write_text('schema = 1\n[[host]]\nname = "n[1-4]"\ncpu = 40\n')
     code, _, err = command(capfd, "replay", DEMO, "--machine", machine)
@@ -404,7 +567,12 @@ ROW = "1 0 -1 10 4 -1 -1 4 20 -1 1 1 1 -1 1 -1 -1 -1\n"
         ((ROW + "1 2 3\n").encode(), ("--procs", "8"), 3, "line 2.*--lenient"),
         (ROW.replace("10", "nan").encode(), ("--procs", "8"), 3, "nan"),
         (ROW.replace(" 10 ", " 1e300 ").encode(), ("--procs", "8"), 3, ""),
-        (ROW.replace(" 10 ", " 9000000000000 ").encode(), ("--procs", "8", "--no-kill"), 3, "too large"),
+        (
+            ROW.replace(" 10 ", " 9000000000000 ").encode(),
+            ("--procs", "8", "--no-kill"),
+            3,
+            "too large",
+        ),
         (ROW.replace(" 4 ", " 10000000 ").encode(), ("--procs", "8"), 3, "too wide"),
         (ROW.encode(), ("--procs", "8", "-p", "esy"), 2, "did you mean 'easy'"),
         (ROW.encode(), ("--procs", "8", "-p", "easy:ordr=sjf"), 2, "did you mean 'order'"),
@@ -425,7 +593,12 @@ ROW = "1 0 -1 10 4 -1 -1 4 20 -1 1 1 1 -1 1 -1 -1 -1\n"
     ids=lambda value: str(len(value)) if isinstance(value, bytes) else None,
 )
 def test_bad_input_is_one_clear_line_and_an_exit_code(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, arguments: tuple[str, ...], code: int, says: str
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    content: bytes,
+    arguments: tuple[str, ...],
+    code: int,
+    says: str,
 ) -> None:
     path = tmp_path / "log.swf"
     path.write_bytes(content)
@@ -439,12 +612,16 @@ def test_bad_input_is_one_clear_line_and_an_exit_code(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["log.swf"]
 
 
-def test_a_directory_and_a_missing_log_are_named(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_directory_and_a_missing_log_are_named(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     assert command(capfd, "replay", tmp_path)[0] == 3
     assert command(capfd, "replay", tmp_path / "none.swf")[0] == 3
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is not there to play a full disk")
+@pytest.mark.skipif(
+    not os.path.exists("/dev/full"), reason="/dev/full is not there to play a full disk"
+)
 def test_a_full_disk_leaves_no_file_and_says_so(tmp_path: Path) -> None:
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run(
@@ -472,7 +649,8 @@ def test_a_closed_pipe_is_no_error() -> None:
 
 
 def _wait_for_work(process: subprocess.Popen[str], seconds: float) -> None:
-    """Wait until a process has had so much processor time: on a busy machine it takes longer to come as far."""
+    """Wait until a process has had so much processor time: on a busy machine it takes longer to
+    come as far."""
     ticks = os.sysconf("SC_CLK_TCK")
     while process.poll() is None:
         with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
@@ -483,7 +661,8 @@ def _wait_for_work(process: subprocess.Popen[str], seconds: float) -> None:
 
 
 def _heed_interrupts() -> None:
-    # A suite that runs in the background was started with interrupts ignored, and so would be whoever it starts.
+    # A suite that runs in the background was started with interrupts ignored, and so would be
+    # whoever it starts.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -494,9 +673,23 @@ def test_interrupted_it_leaves_no_half_written_file(tmp_path: Path) -> None:
         write_log(file, log.header, log.columns)
     rows = tmp_path / "rows.csv"
     process = subprocess.Popen(
-        [sys.executable, "-m", "qbatch", "replay", str(path), "-p", "conservative", "--driver", "engine", "--jobs", str(rows)],
-        stderr=subprocess.PIPE, text=True, preexec_fn=_heed_interrupts,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "qbatch",
+            "replay",
+            str(path),
+            "-p",
+            "conservative",
+            "--driver",
+            "engine",
+            "--jobs",
+            str(rows),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_heed_interrupts,
+    )
     _wait_for_work(process, 1.5)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
@@ -507,7 +700,14 @@ def test_interrupted_it_leaves_no_half_written_file(tmp_path: Path) -> None:
 
 
 def test_the_overview_and_the_small_commands(capfd: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["--help"], ["policies"], ["policies", "--json"], ["metrics"], ["states"], ["--version"]):
+    for arguments in (
+        ["--help"],
+        ["policies"],
+        ["policies", "--json"],
+        ["metrics"],
+        ["states"],
+        ["--version"],
+    ):
         code, out, _ = command(capfd, *arguments)
         assert code == 0
         assert len(out) > 5
@@ -522,9 +722,21 @@ def test_interrupted_in_a_compiled_loop_it_says_so_in_one_line(tmp_path: Path) -
     with open(path, "wb") as file:
         write_log(file, log.header, log.columns)
     process = subprocess.Popen(
-        [sys.executable, "-m", "qbatch", "replay", str(path), "-p", "conservative", "--jobs", str(tmp_path / "rows.csv")],
-        stderr=subprocess.PIPE, text=True, preexec_fn=_heed_interrupts,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "qbatch",
+            "replay",
+            str(path),
+            "-p",
+            "conservative",
+            "--jobs",
+            str(tmp_path / "rows.csv"),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_heed_interrupts,
+    )
     _wait_for_work(process, 3.0)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
@@ -534,7 +746,9 @@ def test_interrupted_in_a_compiled_loop_it_says_so_in_one_line(tmp_path: Path) -
     assert sorted(each.name for each in tmp_path.iterdir()) == ["big.swf"]
 
 
-def test_jobs_that_are_ended_at_their_estimate_are_counted(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_jobs_that_are_ended_at_their_estimate_are_counted(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = tmp_path / "log.swf"
     path.write_text(ROW.replace(" 10 ", " 100 "))
     _, out, err = command(capfd, "replay", path, "--procs", "8", "--json")
@@ -545,6 +759,8 @@ def test_jobs_that_are_ended_at_their_estimate_are_counted(capfd: pytest.Capture
 def test_a_pipe_that_closes_early_is_no_failure() -> None:
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {sys.executable} -m qbatch policies | head -1"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,5 @@
-"""qbatch run and qbatch fault, as processes: exit codes, signals, and that nothing is left behind."""
+"""qbatch run and qbatch fault, as processes: exit codes, signals, and that nothing is left
+behind."""
 
 from __future__ import annotations
 
@@ -18,14 +19,26 @@ LONG = "sleep 987"
 def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     place = tmp_path / "t"
     place.mkdir(exist_ok=True)
-    return {**os.environ, "TMPDIR": str(place), "PYTHONPATH": str(ROOT), "MARK": str(tmp_path), **more}
+    return {
+        **os.environ,
+        "TMPDIR": str(place),
+        "PYTHONPATH": str(ROOT),
+        "MARK": str(tmp_path),
+        **more,
+    }
 
 
 def run(tmp_path: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "qbatch", "run", *arguments], env=environment(tmp_path, **more), cwd=tmp_path,
-        capture_output=True, text=True, timeout=100, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "-m", "qbatch", "run", *arguments],
+        env=environment(tmp_path, **more),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     assert leftovers(tmp_path) == ([], [])
     return done
 
@@ -33,16 +46,22 @@ def run(tmp_path: Path, *arguments: str, **more: str) -> subprocess.CompletedPro
 def begin(tmp_path: Path, script: str) -> subprocess.Popen[str]:
     """Start ``qbatch run`` with a shell script, and wait for its first line."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "qbatch", "run", "sh", "-c", script], env=environment(tmp_path), cwd=tmp_path,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "qbatch", "run", "sh", "-c", script],
+        env=environment(tmp_path),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "go\n"
     return process
 
 
 def leftovers(tmp_path: Path) -> tuple[list[str], list[str]]:
-    """Processes that carry our mark, or were started with a path under our directory; and files that are left."""
+    """Processes that carry our mark, or were started with a path under our directory; and files
+    that are left."""
     own = f"MARK={tmp_path}".encode()
     found = []
     for name in os.listdir("/proc"):
@@ -67,7 +86,8 @@ def until_nothing_is_left(tmp_path: Path, seconds: float = 30.0) -> None:
 def test_the_commands_work_and_the_code_comes_back(tmp_path: Path) -> None:
     script = (
         'printf "" | cat; echo "echo $PBS_JOBID-$QBATCH_STATE-$(command -v qsub)";'
-        'echo "echo in job; command -v qsub" | qsub -W block=true -j oe -o out; qstat -x | tail -1; cat out; exit 7'
+        'echo "echo in job; command -v qsub" | qsub -W block=true -j oe -o out; qstat -x | tail '
+        "-1; cat out; exit 7"
     )
     done = run(tmp_path, "--", "sh", "-c", script, PBS_JOBID="1.outer", QBATCH_STATE="/nowhere")
     assert done.returncode == 7, done.stderr
@@ -109,7 +129,17 @@ def test_a_server_that_cannot_start_is_reported_in_one_line(tmp_path: Path) -> N
 
 def test_configuration_time_policy_and_dialect_reach_the_server(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text('server = "mine"\n[[pool]]\nhosts = "x[1-2]"\ncpus = 3\n')
-    arguments = ("--config", "my.toml", "--executor", "emulated", "--time", "x3600", "--policy", "fcfs", "--torque")
+    arguments = (
+        "--config",
+        "my.toml",
+        "--executor",
+        "emulated",
+        "--time",
+        "x3600",
+        "--policy",
+        "fcfs",
+        "--torque",
+    )
     script = "echo 'sleep 1800' | qsub -W block=true; qstat 1; qbatch status --json; qbatch down"
     done = run(tmp_path, *arguments, "sh", "-c", script)
     assert done.returncode == 0, done
@@ -123,7 +153,14 @@ def test_a_long_or_missing_temporary_directory(tmp_path: Path) -> None:
     long = tmp_path / ("long" * 30)
     long.mkdir()
     for place in (str(long), str(tmp_path / "missing")):
-        done = run(tmp_path, "--", "sh", "-c", 'qstat -Q > /dev/null && dirname "$QBATCH_SOCKET"', TMPDIR=place)
+        done = run(
+            tmp_path,
+            "--",
+            "sh",
+            "-c",
+            'qstat -Q > /dev/null && dirname "$QBATCH_SOCKET"',
+            TMPDIR=place,
+        )
         assert done.returncode == 0, done
         assert len(done.stdout) < 100
         assert not os.path.exists(done.stdout.strip())
@@ -131,9 +168,13 @@ def test_a_long_or_missing_temporary_directory(tmp_path: Path) -> None:
 
 def test_keep_leaves_the_files(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "qbatch", "run", "--keep", "true"], env=environment(tmp_path), capture_output=True,
-        text=True, timeout=60, check=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "qbatch", "run", "--keep", "true"],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     directory = Path(done.stderr.split()[-1])
     assert (directory / "log").read_text()
     assert directory.stat().st_mode & 0o777 == 0o700
@@ -141,8 +182,13 @@ def test_keep_leaves_the_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_reaches_the_command_and_nothing_is_left(tmp_path: Path, number: signal.Signals) -> None:
-    script = f"echo 'trap \"\" TERM; {LONG} & {LONG}' | qsub > /dev/null; trap 'exit 9' TERM INT; echo go; "
+def test_a_signal_reaches_the_command_and_nothing_is_left(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    script = (
+        f"echo 'trap \"\" TERM; {LONG} & {LONG}' | qsub > /dev/null; trap 'exit 9' TERM INT; "
+        "echo go; "
+    )
     process = begin(tmp_path, script + "while :; do sleep 0.1; done")
     time.sleep(0.3)
     process.send_signal(number)
@@ -151,7 +197,10 @@ def test_a_signal_reaches_the_command_and_nothing_is_left(tmp_path: Path, number
 
 
 def test_what_the_command_leaves_in_the_background_ends_too(tmp_path: Path) -> None:
-    process = begin(tmp_path, f"echo go; echo {LONG!r} | qsub -W block=true > /dev/null & sleep 0.3; {LONG} & exit 4")
+    process = begin(
+        tmp_path,
+        f"echo go; echo {LONG!r} | qsub -W block=true > /dev/null & sleep 0.3; {LONG} & exit 4",
+    )
     assert process.wait(30) == 4
     assert leftovers(tmp_path) == ([], [])
 
@@ -159,7 +208,10 @@ def test_what_the_command_leaves_in_the_background_ends_too(tmp_path: Path) -> N
 @pytest.mark.parametrize("killed", ["run", "keeper", "daemon"])
 def test_after_kill_9_nothing_is_left(tmp_path: Path, killed: str) -> None:
     # The command ignores its own end, so that only the death of its parent can end it.
-    script = f"echo '{LONG} & setsid {LONG}' | qsub > /dev/null; qbatch status --json > status; echo go; exec {LONG}"
+    script = (
+        f"echo '{LONG} & setsid {LONG}' | qsub > /dev/null; qbatch status --json > status; "
+        f"echo go; exec {LONG}"
+    )
     process = begin(tmp_path, script)
     daemon = int((tmp_path / "status").read_text().partition('"pid": ')[2].partition(",")[0])
     keeper = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
@@ -174,7 +226,9 @@ def test_after_kill_9_nothing_is_left(tmp_path: Path, killed: str) -> None:
 
 
 def test_the_end_of_the_server_is_the_code_of_a_command_that_succeeds(tmp_path: Path) -> None:
-    script = "kill -9 $(qbatch status --json | sed -n 's/.*\"pid\": \\([0-9]*\\).*/\\1/p'); sleep 0.3"
+    script = (
+        "kill -9 $(qbatch status --json | sed -n 's/.*\"pid\": \\([0-9]*\\).*/\\1/p'); sleep 0.3"
+    )
     done = run(tmp_path, "sh", "-c", script)
     assert (done.returncode, done.stderr.count("\n")) == (128 + 9, 1), done
     assert "killed by SIGKILL" in done.stderr
@@ -218,11 +272,27 @@ qbatch fault status-slow; say no-seconds
 @pytest.mark.parametrize("executor", ["process", "emulated"])
 def test_each_fault_does_what_it_says(tmp_path: Path, executor: str) -> None:
     done = run(tmp_path, "--executor", executor, "sh", "-c", FAULTS)
-    said = dict(line.rsplit(": ", 1) for line in done.stdout.splitlines() if line.rpartition(": ")[2].isdigit())
+    said = dict(
+        line.rsplit(": ", 1)
+        for line in done.stdout.splitlines()
+        if line.rpartition(": ")[2].isdigit()
+    )
     assert said == {
-        "refused": "162", "taken": "0", "failed": "162", "shown": "0", "slow": "0", "bad": "7", "good": "0",
-        "cleared": "0", "lost": "244", "again": "0", "nonsense": "2", "no-host": "2", "bad-host": "6", "no-seconds": "2",
-    }, done  # fmt: skip
+        "refused": "162",
+        "taken": "0",
+        "failed": "162",
+        "shown": "0",
+        "slow": "0",
+        "bad": "7",
+        "good": "0",
+        "cleared": "0",
+        "lost": "244",
+        "again": "0",
+        "nonsense": "2",
+        "no-host": "2",
+        "bad-host": "6",
+        "no-seconds": "2",
+    }, done
     assert "qsub: go away" in done.stderr
     lines = [line.strip() for line in done.stdout.splitlines() if " = " in line]
     assert "run_count = 2" in lines

@@ -1,4 +1,5 @@
-"""``qbatch replay --step`` on a terminal: a key a pass, forward and back; all at once with ``--all`` or in a pipe."""
+"""``qbatch replay --step`` on a terminal: a key a pass, forward and back; all at once with
+``--all`` or in a pipe."""
 
 from __future__ import annotations
 
@@ -27,14 +28,20 @@ class Stepped:
         self.output = ""
         self.process = subprocess.Popen(
             [sys.executable, "-m", "qbatch", "replay", TINY, "-p", "easy", "--step", "-q", *more],
-            stdin=self.slave, stdout=self.slave, stderr=self.slave, start_new_session=True,
-        )  # fmt: skip
+            stdin=self.slave,
+            stdout=self.slave,
+            stderr=self.slave,
+            start_new_session=True,
+        )
 
     def __enter__(self) -> Stepped:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.process.kill()
         self.process.wait()
@@ -74,7 +81,17 @@ def test_a_key_shows_the_next_pass_another_the_one_before_and_q_leaves() -> None
     with Stepped() as stepped:
         assert stepped.place()[0] == 1
         assert "t = 0 s: arrived 1(1); started 1(1)" in stepped.output
-        for key, place in ((" ", 2), (" ", 3), ("b", 2), ("x", 2), ("\x1b[C", 3), ("b", 2), ("b", 1), ("b", 1), (" ", 2)):
+        for key, place in (
+            (" ", 2),
+            (" ", 3),
+            ("b", 2),
+            ("x", 2),
+            ("\x1b[C", 3),
+            ("b", 2),
+            ("b", 1),
+            ("b", 1),
+            (" ", 2),
+        ):
             stepped.press(key)
             assert stepped.place()[0] == place, key
         assert stepped.output.count("t = ") == 1
@@ -98,10 +115,14 @@ def test_after_the_last_pass_it_ends() -> None:
 def test_all_prints_every_pass_at_once_on_a_terminal_as_a_pipe_does() -> None:
     with Stepped("--all") as stepped:
         assert stepped.code() == 0
-        shown = stepped.output.replace("\r\n", "\n").removesuffix("\x1b[0m")  # from colorama, if Numba finds it
+        # From colorama, if Numba finds it.
+        shown = stepped.output.replace("\r\n", "\n").removesuffix("\x1b[0m")
     piped = subprocess.run(
         [sys.executable, "-m", "qbatch", "replay", TINY, "-p", "easy", "--step", "-q"],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert shown == piped
     assert piped.count("\nt = ") > 10

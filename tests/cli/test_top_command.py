@@ -25,7 +25,12 @@ class Terminal:
 
     def __init__(self, *command: str, cwd: Path, environment: dict[str, str] | None = None) -> None:
         self.drawn = b""
-        given = {**os.environ, **(environment or {}), "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
+        given = {
+            **os.environ,
+            **(environment or {}),
+            "TERM": "xterm-256color",
+            "PYTHONPATH": str(ROOT),
+        }
         for name in ("COLUMNS", "LINES", "NO_COLOR"):
             given.pop(name, None)
         self.pid, self._file = pty.fork()
@@ -96,8 +101,12 @@ def test_no_daemon_is_one_line_after_the_screen_is_restored(tmp_path: Path) -> N
         (("--record", "/nonexistent/x"), "/nonexistent/x", 4),
     ],
 )
-def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], says: str, code: int) -> None:
-    terminal = Terminal("top", *arguments, cwd=tmp_path, environment={"QBATCH_SOCKET": str(tmp_path / "none")})
+def test_a_mistake_is_one_line(
+    tmp_path: Path, arguments: tuple[str, ...], says: str, code: int
+) -> None:
+    terminal = Terminal(
+        "top", *arguments, cwd=tmp_path, environment={"QBATCH_SOCKET": str(tmp_path / "none")}
+    )
     assert terminal.end() == code
     assert says.encode() in terminal.drawn
     assert b"Traceback" not in terminal.drawn
@@ -106,7 +115,9 @@ def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], says:
 def test_a_daemon_is_watched_recorded_and_played_again(tmp_path: Path) -> None:
     with Daemon(tmp_path, "--time", "x60", config=emulated()) as daemon:
         daemon.run("qsub", "-N", "visible", "--", "sleep", "600")
-        terminal = Terminal("top", "--record", "r.jsonl", cwd=tmp_path, environment=daemon.environment)
+        terminal = Terminal(
+            "top", "--record", "r.jsonl", cwd=tmp_path, environment=daemon.environment
+        )
         terminal.until("visible")
         daemon.run("qsub", "-N", "later", "--", "sleep", "600")
         terminal.until("later")
@@ -134,7 +145,13 @@ def test_the_demo_without_a_terminal_compares_and_leaves_nothing(tmp_path: Path)
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "qbatch", "demo", "--jobs", "60"]
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120, check=False
+        command,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "conservative" in done.stdout

@@ -1,4 +1,5 @@
-"""``qbatch trace catalogue`` and ``trace get``, as a user types them, against an archive on this machine."""
+"""``qbatch trace catalogue`` and ``trace get``, as a user types them, against an archive on this
+machine."""
 
 from __future__ import annotations
 
@@ -36,12 +37,19 @@ class Shell:
     def __init__(self, folder: Path, server: Archive) -> None:
         self.folder = folder
         self.cache = folder / "cache" / "traces"
-        self.environment = os.environ | {"QBATCH_CACHE": str(folder / "cache"), "QBATCH_MIRROR": server.address}
+        self.environment = os.environ | {
+            "QBATCH_CACHE": str(folder / "cache"),
+            "QBATCH_MIRROR": server.address,
+        }
 
     def start(self, *words: str, **streams: object) -> subprocess.Popen[str]:
         given: dict = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
         return subprocess.Popen(
-            [sys.executable, "-m", "qbatch", "trace", *words], text=True, env=self.environment, cwd=self.folder, **given
+            [sys.executable, "-m", "qbatch", "trace", *words],
+            text=True,
+            env=self.environment,
+            cwd=self.folder,
+            **given,
         )
 
     def run(self, *words: str, code: int = 0) -> tuple[str, str]:
@@ -67,11 +75,16 @@ def wait_for(path: Path) -> None:
         time.sleep(0.02)
 
 
-def test_get_prints_the_path_alone_and_works_without_a_network_then(shell: Shell, server: Archive) -> None:
+def test_get_prints_the_path_alone_and_works_without_a_network_then(
+    shell: Shell, server: Archive
+) -> None:
     out, err = shell.run("get", "lcg")
     assert out == f"{shell.cache / FILE}\n"
     assert err.splitlines() == [
-        f"note: the catalogue has no checksum of {FILE}; pinned on first use: sha256 {hashlib.sha256(LOG).hexdigest()}"
+        (
+            f"note: the catalogue has no checksum of {FILE}; pinned on first use: sha256 "
+            f"{hashlib.sha256(LOG).hexdigest()}"
+        )
     ]
     assert server.asked == [f"/workload/l_lcg/{FILE}"]
     server.answer = archive_server.absent
@@ -96,19 +109,44 @@ def test_a_version_is_chosen_by_its_kind_or_by_its_file(shell: Shell, server: Ar
         out, _ = shell.run("get", *words)
         assert out == f"{shell.cache / 'OSC-Clust-2000-3.swf.gz'}\n"
     assert shell.run("get", "OSC-Clust")[0] == f"{shell.cache / 'OSC-Clust-2000-3.1-cln.swf.gz'}\n"
-    assert server.asked == [f"/workload/l_osc/{name}.swf.gz" for name in ("OSC-Clust-2000-3", "OSC-Clust-2000-3.1-cln")]
+    assert server.asked == [
+        f"/workload/l_osc/{name}.swf.gz" for name in ("OSC-Clust-2000-3", "OSC-Clust-2000-3.1-cln")
+    ]
 
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("KTH-SP2",), 3, "not the catalogue's, 3e152f201fd2e96808a735bced6ea6eb0bb07fdc447689cafb0750d87b264c0b; nothing was"),
-        (("KTH-SP2", "--mirror", "http://127.0.0.1:9"), 3, "cannot be reached (Connection refused)"),
+        (
+            ("KTH-SP2",),
+            3,
+            (
+                "not the catalogue's, "
+                "3e152f201fd2e96808a735bced6ea6eb0bb07fdc447689cafb0750d87b264c0b; nothing was"
+            ),
+        ),
+        (
+            ("KTH-SP2", "--mirror", "http://127.0.0.1:9"),
+            3,
+            "cannot be reached (Connection refused)",
+        ),
         (("KHT-SP2",), 2, "'KHT-SP2': the catalogue has no such log; did you mean KTH-SP2?"),
         (("KTH-SP2", "--version", "raw"), 2, "--version 'raw': use one of cleaned, unfiltered"),
-        (("HPC2N", "--version", "unfiltered"), 2, "HPC2N: the catalogue knows no unfiltered version of it"),
-        (("KTH-SP2-1996-2", "--version", "cleaned"), 2, "KTH-SP2-1996-2 is the unfiltered version; leave out --version cleaned"),
-        (("LCG", "--mirror", "/some/where"), 2, "write an address that begins with http:// or https://"),
+        (
+            ("HPC2N", "--version", "unfiltered"),
+            2,
+            "HPC2N: the catalogue knows no unfiltered version of it",
+        ),
+        (
+            ("KTH-SP2-1996-2", "--version", "cleaned"),
+            2,
+            "KTH-SP2-1996-2 is the unfiltered version; leave out --version cleaned",
+        ),
+        (
+            ("LCG", "--mirror", "/some/where"),
+            2,
+            "write an address that begins with http:// or https://",
+        ),
         (("LCG", "--timeout", "0"), 2, "--timeout"),
         ((), 2, "Missing argument"),
     ],
@@ -129,8 +167,13 @@ def test_a_cache_that_cannot_be_written_has_its_code(shell: Shell) -> None:
     assert "set QBATCH_CACHE to another folder" in err
 
 
-def test_an_interrupted_download_leaves_nothing_and_a_killed_one_nothing_after_the_next(shell: Shell, server: Archive) -> None:
-    server.answer, server.body = archive_server.stalled, gzip.compress(b"; MaxProcs: 8\n" + os.urandom(300_000))
+def test_an_interrupted_download_leaves_nothing_and_a_killed_one_nothing_after_the_next(
+    shell: Shell, server: Archive
+) -> None:
+    server.answer, server.body = (
+        archive_server.stalled,
+        gzip.compress(b"; MaxProcs: 8\n" + os.urandom(300_000)),
+    )
     for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
         process = shell.start("get", "LCG")
         wait_for(shell.cache / "partial")
@@ -148,23 +191,32 @@ def test_an_interrupted_download_leaves_nothing_and_a_killed_one_nothing_after_t
 
 def test_a_disk_that_is_full_is_named_and_nothing_is_left(shell: Shell, server: Archive) -> None:
     server.body = gzip.compress(b"; MaxProcs: 8\n" + os.urandom(300_000))
-    limit = (100_000, 100_000)  # bytes that a file may have: a disk with so much free space answers the same
-    process = shell.start("get", "LCG", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+    # Bytes that a file may have: a disk with so much free space answers the same.
+    limit = (100_000, 100_000)
+    process = shell.start(
+        "get", "LCG", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    )
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (4, "")
-    assert err.startswith(f"qbatch: {shell.cache}: cannot be written (File too large); set QBATCH_CACHE")
+    assert err.startswith(
+        f"qbatch: {shell.cache}: cannot be written (File too large); set QBATCH_CACHE"
+    )
     assert shell.files == []
 
 
 def test_two_at_once_fetch_it_once(shell: Shell, server: Archive) -> None:
     server.answer = archive_server.slow
     processes = [shell.start("get", "LCG", "-q") for _ in range(3)]
-    assert {process.communicate(timeout=120) for process in processes} == {(f"{shell.cache / FILE}\n", "")}
+    assert {process.communicate(timeout=120) for process in processes} == {
+        (f"{shell.cache / FILE}\n", "")
+    }
     assert len(server.asked) == 1
     assert shell.files == [FILE, "checksums.json"]
 
 
-def test_progress_is_shown_on_a_terminal_only_and_never_on_stdout(shell: Shell, server: Archive) -> None:
+def test_progress_is_shown_on_a_terminal_only_and_never_on_stdout(
+    shell: Shell, server: Archive
+) -> None:
     server.answer = archive_server.slow
     ours, theirs = pty.openpty()
     process = shell.start("get", "LCG", stderr=theirs)
@@ -196,7 +248,10 @@ def test_the_catalogue_is_a_table_and_json_and_knows_what_is_cached(shell: Shell
     logs = {each["name"]: each for each in document["logs"]}
     assert len(logs) == 40
     kth = logs["KTH-SP2"]["versions"][0]
-    assert kth["url"] == "https://www.cs.huji.ac.il/labs/parallel/workload/l_kth_sp2/KTH-SP2-1996-2.1-cln.swf.gz"
+    assert (
+        kth["url"]
+        == "https://www.cs.huji.ac.il/labs/parallel/workload/l_kth_sp2/KTH-SP2-1996-2.1-cln.swf.gz"
+    )
     assert (kth["jobs"], kth["bytes"], kth["cached"]) == (28_476, 411_455, None)
     lcg = logs["LCG"]
     assert (lcg["processors"], lcg["licence"], lcg["system"]) == (None, None, None)
@@ -206,4 +261,6 @@ def test_the_catalogue_is_a_table_and_json_and_knows_what_is_cached(shell: Shell
     assert {tuple(each) for each in document["logs"]} == {tuple(lcg)}
     one, _ = shell.run("catalogue", "sdsc-sp2")
     assert "licence        educational, research and non-profit use" in one
-    assert [each["name"] for each in json.loads(shell.run("catalogue", "das2-fs2", "--json")[0])["logs"]] == ["DAS2-fs2"]
+    assert [
+        each["name"] for each in json.loads(shell.run("catalogue", "das2-fs2", "--json")[0])["logs"]
+    ] == ["DAS2-fs2"]

@@ -1,1 +1,2 @@
-"""Real clients of PBS, unmodified, each from an environment of its own, against a private server with real processes."""
+"""Real clients of PBS, unmodified, each from an environment of its own, against a private server
+with real processes."""

@@ -1,4 +1,5 @@
-"""Runs in evalys' own environment: reads ``jobs.csv``, draws it, prints what evalys computes from it as JSON."""
+"""Runs in evalys' own environment: reads ``jobs.csv``, draws it, prints what evalys computes from
+it as JSON."""
 
 import json
 import sys

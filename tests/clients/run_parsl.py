@@ -1,4 +1,5 @@
-"""Parsl: pilot jobs of HighThroughputExecutor through the provider named by the first argument, PBSPro or Torque."""
+"""Parsl: pilot jobs of HighThroughputExecutor through the provider named by the first argument,
+PBSPro or Torque."""
 
 import os
 import subprocess
@@ -17,7 +18,9 @@ PATH = f"export PATH={os.path.dirname(sys.executable)}:$PATH"
 
 
 def live() -> list[str]:
-    lines = subprocess.run(["qstat"], check=True, capture_output=True, text=True).stdout.splitlines()[2:]
+    lines = subprocess.run(
+        ["qstat"], check=True, capture_output=True, text=True
+    ).stdout.splitlines()[2:]
     return [line.split()[0] for line in lines if line.split()[4] in "QREH"]
 
 
@@ -31,12 +34,19 @@ def square(number):  # type: ignore[no-untyped-def]
 def main() -> None:
     kind = {"PBSPro": PBSProProvider, "Torque": TorqueProvider}[sys.argv[1]]
     provider = kind(
-        queue="batch", init_blocks=1, max_blocks=1, walltime="00:05:00", worker_init=PATH, launcher=SingleNodeLauncher()
+        queue="batch",
+        init_blocks=1,
+        max_blocks=1,
+        walltime="00:05:00",
+        worker_init=PATH,
+        launcher=SingleNodeLauncher(),
     )
     executor = HighThroughputExecutor(
         label="htex", address=address_by_interface("lo"), max_workers_per_node=1, provider=provider
-    )  # fmt: skip
-    with parsl.load(Config(executors=[executor], strategy="none", strategy_period=0.5, usage_tracking=0)):
+    )
+    with parsl.load(
+        Config(executors=[executor], strategy="none", strategy_period=0.5, usage_tracking=0)
+    ):
         found = [square(number).result(timeout=60) for number in range(8)]
         assert [value for value, _ in found] == [number * number for number in range(8)]
         assert {name for _, name in found} == set(live()), (found, live())

@@ -1,4 +1,5 @@
-"""qtoolkit (jobflow-remote): submits, polls, gets job information, cancels, through its PBSIO and its local host."""
+"""qtoolkit (jobflow-remote): submits, polls, gets job information, cancels, through its PBSIO and
+its local host."""
 
 import getpass
 import os
@@ -20,10 +21,19 @@ def until(manager: QueueManager, job_id: str, states: set[QState]) -> None:
 def main() -> None:
     manager = QueueManager(PBSIO())
     resources = QResources(
-        queue_name="batch", job_name="work", nodes=1, processes_per_node=2, threads_per_process=1, time_limit=300,
-        memory_per_thread=64, output_filepath="out.txt", error_filepath="err.txt",
-    )  # fmt: skip
-    submitted = manager.submit("sleep 2; wc -l < $PBS_NODEFILE", options=resources, work_dir=os.getcwd())
+        queue_name="batch",
+        job_name="work",
+        nodes=1,
+        processes_per_node=2,
+        threads_per_process=1,
+        time_limit=300,
+        memory_per_thread=64,
+        output_filepath="out.txt",
+        error_filepath="err.txt",
+    )
+    submitted = manager.submit(
+        "sleep 2; wc -l < $PBS_NODEFILE", options=resources, work_dir=os.getcwd()
+    )
     assert submitted.status == SubmissionStatus.SUCCESSFUL, submitted
     job_id = submitted.job_id
     until(manager, job_id, {QState.RUNNING})
@@ -32,9 +42,14 @@ def main() -> None:
     assert (job.info.nodes, job.info.cpus, job.info.time_limit) == (1, 2, 300), job.info
     assert [each.job_id for each in manager.get_jobs_list(user=getpass.getuser())] == [job_id]
 
-    second = manager.submit("sleep 100", options={"job_name": "long", "queue": "batch"}, work_dir=os.getcwd()).job_id
+    second = manager.submit(
+        "sleep 100", options={"job_name": "long", "queue": "batch"}, work_dir=os.getcwd()
+    ).job_id
     until(manager, second, {QState.RUNNING})
-    assert {each.job_id for each in manager.get_jobs_list([job_id, second, "999.qbatch"])} <= {job_id, second}
+    assert {each.job_id for each in manager.get_jobs_list([job_id, second, "999.qbatch"])} <= {
+        job_id,
+        second,
+    }
     assert manager.cancel(second).status == CancelStatus.SUCCESSFUL
     deadline = time.monotonic() + 30
     while manager.get_jobs_list([job_id, second]):

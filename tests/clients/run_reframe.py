@@ -1,4 +1,5 @@
-"""ReFrame: two checks pass and one fails through its back end pbs, torque or pbspro (the first argument)."""
+"""ReFrame: two checks pass and one fails through its back end pbs, torque or pbspro (the first
+argument)."""
 
 import json
 import subprocess
@@ -53,16 +54,24 @@ def main() -> None:
     command = [str(Path(sys.executable).with_name("reframe"))]
     done = subprocess.run(
         [*command, "-C", "settings.py", "-c", "checks.py", "-r", "--report-file", "report.json"],
-        capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     (run,) = json.loads(Path("report.json").read_text())["runs"]
-    results = sorted((case["display_name"].rpartition("=")[2], case["result"]) for case in run["testcases"])
+    results = sorted(
+        (case["display_name"].rpartition("=")[2], case["result"]) for case in run["testcases"]
+    )
     assert results == [("0", "pass"), ("0.5", "pass"), ("3", "fail")], (results, done.stdout)
-    # ReFrame goes by the output files, which are there a moment before the end of the job is committed.
+    # ReFrame goes by the output files, which are there a moment before the end of the job is
+    # committed.
     limit = time.monotonic() + 30
     while True:
-        table = subprocess.run(["qstat"], check=True, capture_output=True, text=True).stdout.splitlines()[2:]
+        table = subprocess.run(
+            ["qstat"], check=True, capture_output=True, text=True
+        ).stdout.splitlines()[2:]
         states = {line.split()[4] for line in table}
         if states <= {"C"} or time.monotonic() > limit:  # Torque shows what has completed
             break

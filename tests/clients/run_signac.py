@@ -1,4 +1,5 @@
-"""signac-flow (Torque): submits operations with slashes in their names, asks with ``qstat -fx -u``, waits for them."""
+"""signac-flow (Torque): submits operations with slashes in their names, asks with ``qstat -fx -u``,
+waits for them."""
 
 import subprocess
 import sys
@@ -46,13 +47,17 @@ def main() -> None:
     assert statuses(project) == [], "an empty <Data> when there are no jobs"
     for number in range(3):
         project.open_job({"number": number}).init()
-    submit = subprocess.run(["qsub", "-h", "-N", "a/b"], check=True, input="true\n", text=True, stdout=subprocess.PIPE)
+    submit = subprocess.run(
+        ["qsub", "-h", "-N", "a/b"], check=True, input="true\n", text=True, stdout=subprocess.PIPE
+    )
     assert statuses(project) == [JobStatus.held]
     subprocess.run(["qdel", submit.stdout.strip()], check=True)
     project.submit(names=["first"])
     listed = statuses(project)
     assert len(listed) >= 3
-    assert all(each in (JobStatus.queued, JobStatus.active, JobStatus.inactive) for each in listed), listed
+    assert all(
+        each in (JobStatus.queued, JobStatus.active, JobStatus.inactive) for each in listed
+    ), listed
     wait(project, "first.txt")
     project.submit(names=["second"])
     wait(project, "second.txt")

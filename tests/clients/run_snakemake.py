@@ -1,4 +1,5 @@
-"""Snakemake with its cluster-generic executor: a small graph of rules as jobs, then one that fails."""
+"""Snakemake with its cluster-generic executor: a small graph of rules as jobs, then one that
+fails."""
 
 import subprocess
 import sys
@@ -34,16 +35,38 @@ rule broken:
     shell: "echo begun > begun.txt; exit 3"
 """
 
-SUBMIT = "qsub -V -N {rule} -l select=1:ncpus={threads}:mem={resources.mem_mb}mb -l walltime=60 -j oe -o logs/"
+SUBMIT = (
+    "qsub -V -N {rule} -l select=1:ncpus={threads}:mem={resources.mem_mb}mb -l walltime=60 "
+    "-j "
+    "oe -o logs/"
+)
 
 
 def snakemake(target: str) -> subprocess.CompletedProcess[str]:
     command = [
-        sys.executable, "-m", "snakemake", "--executor", "cluster-generic", "--cluster-generic-submit-cmd", SUBMIT,
-        "--cluster-generic-status-cmd", "./status.sh", "--cluster-generic-cancel-cmd", "qdel", "--jobs", "4",
-        "--default-resources", "mem_mb=400", "--latency-wait", "10", "--seconds-between-status-checks", "1",
-        "--snakefile", "Snakefile", target,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--executor",
+        "cluster-generic",
+        "--cluster-generic-submit-cmd",
+        SUBMIT,
+        "--cluster-generic-status-cmd",
+        "./status.sh",
+        "--cluster-generic-cancel-cmd",
+        "qdel",
+        "--jobs",
+        "4",
+        "--default-resources",
+        "mem_mb=400",
+        "--latency-wait",
+        "10",
+        "--seconds-between-status-checks",
+        "1",
+        "--snakefile",
+        "Snakefile",
+        target,
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
 

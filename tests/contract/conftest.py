@@ -22,7 +22,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             load_policy(policy)
         except UsageError as error:
             raise pytest.UsageError(f"--policy: {error}") from None
-    left_out = [item for item in items if HERE in item.path.parents and _policy_of(item) not in chosen]
+    left_out = [
+        item for item in items if HERE in item.path.parents and _policy_of(item) not in chosen
+    ]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
 

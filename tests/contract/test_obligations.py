@@ -1,4 +1,5 @@
-"""What every policy owes, by books that are kept here from the rounds alone: capacity, memory, own hosts, work.
+"""What every policy owes, by books that are kept here from the rounds alone: capacity, memory, own
+hosts, work.
 
 The audit of the engine checks the same with its own books; these share nothing with it.
 """
@@ -38,7 +39,8 @@ POLICY_AND_MACHINE = [
 
 @dataclass
 class Held:
-    """What one job has: its chunks, whether it runs, since when, the work of this start before that."""
+    """What one job has: its chunks, whether it runs, since when, the work of this start before
+    that."""
 
     chunks: tuple[Chunk, ...]
     since: int
@@ -91,7 +93,9 @@ class Book:
                 assert action.row not in self.over
                 self.held[action.row] = Held(action.allocation, at)
                 parts = list(parts_of(action.allocation))
-                if not action.is_trial and all(self.machine.hosts[place].memory for place, _, _ in parts):
+                if not action.is_trial and all(
+                    self.machine.hosts[place].memory for place, _, _ in parts
+                ):
                     assert sum(memory for _, _, memory in parts) >= self.work.memory[action.row]
             case Suspend():
                 assert action.keep_memory, "no policy of ours lets a suspended job lose its memory"
@@ -105,24 +109,39 @@ class Book:
                 held = self.held[action.row]
                 held.stop(at)
                 (chunk,) = held.chunks
-                held.chunks, held.is_running, held.since = (Chunk(chunk.host, action.procs, chunk.memory),), True, at
+                held.chunks, held.is_running, held.since = (
+                    (Chunk(chunk.host, action.procs, chunk.memory),),
+                    True,
+                    at,
+                )
                 self.resized += 1
             case _:
                 pass
 
     def count(self, engine: Engine) -> None:
-        """What the books say is held is at most what there is, and what the engine says: place by place."""
+        """What the books say is held is at most what there is, and what the engine says: place by
+        place."""
         view = engine.view()
         running = {row: held.chunks for row, held in self.held.items() if held.is_running}
         assert {row: run.allocation for row, run in view.running.items()} == running
         still = {row: held.chunks for row, held in self.held.items() if not held.is_running}
         assert {row: run.allocation for row, run in view.suspended.items()} == still
         for place, host in enumerate(self.machine.hosts):
-            used = sum(chunk.procs for chunks in running.values() for chunk in chunks if place in chunk.hosts)
+            used = sum(
+                chunk.procs
+                for chunks in running.values()
+                for chunk in chunks
+                if place in chunk.hosts
+            )
             assert 0 <= used <= host.cpus
             assert view.free[place] == host.cpus - used
             if host.memory:
-                kept = sum(chunk.memory for held in self.held.values() for chunk in held.chunks if place in chunk.hosts)
+                kept = sum(
+                    chunk.memory
+                    for held in self.held.values()
+                    for chunk in held.chunks
+                    if place in chunk.hosts
+                )
                 assert 0 <= kept <= host.memory
                 assert view.free_memory[place] == host.memory - kept
 
@@ -139,7 +158,8 @@ def test_nothing_is_overcommitted_moved_or_done_twice(policy: str, machine: Mach
         resumed += book.resumed
         resized += book.resized
     if policy in INTERRUPTING:
-        # The test shows nothing unless some job that holds memory is resumed, or some job is resized.
+        # The test shows nothing unless some job that holds memory is resumed, or some job is
+        # resized.
         assert (resized if "equispatial" in policy else resumed) > 0
 
 

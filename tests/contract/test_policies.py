@@ -1,4 +1,5 @@
-"""Every policy, every kind of machine: legal actions only, no job lost, deterministic, no "could start now"."""
+"""Every policy, every kind of machine: legal actions only, no job lost, deterministic, no "could
+start now"."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ MACHINES = {
 
 
 REFUSING = tuple(
-    f"tests.policies.refusing:{each}" for each in ("Bounded:most=20", "Bounded:most=40,order=sjf", "Silent")
+    f"tests.policies.refusing:{each}"
+    for each in ("Bounded:most=20", "Bounded:most=40,order=sjf", "Silent")
 )
 """Policies that refuse, promise and break promises, on one pool of processors."""
 
@@ -40,17 +42,22 @@ def every_policy() -> list[str]:
     for name, entry in POLICIES.items():
         is_uncompiled = os.environ.get("NUMBA_DISABLE_JIT") == "1"
         names.append(f"{name}:nodes=20" if is_uncompiled and name == "bottom-line" else name)
-        # Uncompiled, where lines are counted, each policy once is enough: parameters change no line that is run.
+        # Uncompiled, where lines are counted, each policy once is enough: parameters change no line
+        # that is run.
         for parameter in entry.parameters if not is_uncompiled else ():
             if hasattr(parameter, "choices"):
                 names += [f"{name}:{parameter.name}={value}" for value in parameter.choices]
             else:
-                names += [f"{name}:{parameter.name}={value}" for value in (parameter.least, 3, parameter.most)]
+                names += [
+                    f"{name}:{parameter.name}={value}"
+                    for value in (parameter.least, 3, parameter.most)
+                ]
     return names
 
 
 def pairs_of(policies: list[str]) -> list[tuple[str, str]]:
-    """Return policies and names of machines that they take: defaults on every machine, other parameters on one, in turn."""
+    """Return policies and names of machines that they take: defaults on every machine, other
+    parameters on one, in turn."""
     found = []
     for turn, policy in enumerate(policies):
         taken = [name for name, machine in MACHINES.items() if takes(policy, machine)]
@@ -65,9 +72,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if {"policy", "machine"} <= set(metafunc.fixturenames):
         pairs = pairs_of(policies)
         if chosen:  # a policy that somebody asks for is held to it on every machine that it takes
-            pairs = [(policy, name) for policy in policies for name, machine in MACHINES.items() if takes(policy, machine)]
+            pairs = [
+                (policy, name)
+                for policy in policies
+                for name, machine in MACHINES.items()
+                if takes(policy, machine)
+            ]
         metafunc.parametrize(
-            ("policy", "machine"), [(policy, MACHINES[name]) for policy, name in pairs], ids=map("-".join, pairs)
+            ("policy", "machine"),
+            [(policy, MACHINES[name]) for policy, name in pairs],
+            ids=map("-".join, pairs),
         )
     elif "policy" in metafunc.fixturenames:
         metafunc.parametrize("policy", policies)
@@ -78,7 +92,8 @@ def entry_of(policy: str) -> PolicyEntry | None:
 
 
 def takes(policy: str, machine: Machine) -> bool:
-    """Return whether a policy takes a machine; another test shows that it says so if it does not."""
+    """Return whether a policy takes a machine; another test shows that it says so if it does
+    not."""
     if policy in REFUSING:
         return machine.is_one_pool
     entry = entry_of(policy)
@@ -110,7 +125,9 @@ def cases(machine: Machine, count: int):
         most = max(host.memory for host in machine.hosts)
         # Only hosts wide enough for the job count, so that every job can run somewhere.
         memory = [
-            rng.choice([0, 1, 300, max(h.memory for h in machine.hosts if h.cpus >= job.procs)]) if most else 0
+            rng.choice([0, 1, 300, max(h.memory for h in machine.hosts if h.cpus >= job.procs)])
+            if most
+            else 0
             for job in jobs
         ]
         users = np.array([rng.randrange(-1, 2) for _ in jobs], np.int64)
@@ -126,8 +143,11 @@ def test_every_job_runs_once_and_the_audit_holds(policy: str, machine: Machine) 
         assert (schedule.start >= work.submit)[schedule.ran].all(), seed
         entry = entry_of(policy)
         has_trials = entry is None or entry.is_interrupting
-        found = breaches(schedule, is_one_pool=machine.is_one_pool, hosts=machine.hosts, has_trials=has_trials)
-        # Every promise of a policy that stands alone is kept; "test_promises_are_kept" says which are not held to theirs.
+        found = breaches(
+            schedule, is_one_pool=machine.is_one_pool, hosts=machine.hosts, has_trials=has_trials
+        )
+        # Every promise of a policy that stands alone is kept; "test_promises_are_kept" says which
+        # are not held to theirs.
         assert not [text for text in found if "after its promise" not in text], seed
         whole = schedule.ran.copy()
         if schedule.pieces is not None:
@@ -158,16 +178,24 @@ def test_after_a_pass_no_explanation_says_could_start_now(policy: str, machine: 
 
 def test_promises_are_kept(policy: str, machine: Machine) -> None:
     if "scratch" in policy:
-        pytest.skip("conservative:compress=scratch is there to show how promises break (Fig. 4 of its paper)")
+        pytest.skip(
+            "conservative:compress=scratch is there to show how promises break (Fig. 4 of its "
+            "paper)"
+        )
     entry = entry_of(policy)
     if entry is not None and entry.is_interrupting:
-        pytest.skip("quanta and shares put reservations behind their promises; broken ones are recorded")
+        pytest.skip(
+            "quanta and shares put reservations behind their promises; broken ones are recorded"
+        )
     for seed, work in cases(machine, draws(15, policy)):
         schedule = Calendar(work, machine, load_policy(policy)).run()
         promised = schedule.promise >= 0
         if entry is not None and entry.breaks_promises:
             late = promised & (schedule.start > schedule.promise)
-            assert late.tolist() == (late & False if schedule.broken is None else schedule.broken > 0).tolist(), seed
+            assert (
+                late.tolist()
+                == (late & False if schedule.broken is None else schedule.broken > 0).tolist()
+            ), seed
             continue
         assert (schedule.start[promised] <= schedule.promise[promised]).all(), seed
         kept = promised if schedule.broken is None else promised & (schedule.broken == 0)

@@ -1,8 +1,10 @@
-"""Daemons forked from one process that has imported all that a daemon imports, in a tenth of the time of a new interpreter.
+"""Daemons forked from one process that has imported all that a daemon imports, in a tenth of the
+time of a new interpreter.
 
-What a test asks of a daemon is the same: it is a process with its own number, directory, environment and files, that is killed
-and waited for.  The commands (``qbatch up``, ``qbatch run``), the documents, a daemon under strace and every daemon
-of the nightly run still start as processes that are executed.
+What a test asks of a daemon is the same: it is a process with its own number, directory,
+environment and files, that is killed and waited for.  The commands (``qbatch up``, ``qbatch run``),
+the documents, a daemon under strace and every daemon of the nightly run still start as processes
+that are executed.
 """
 
 from __future__ import annotations
@@ -24,17 +26,29 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = (
-    "qbatch.cli.up", "qbatch.daemon.process", "qbatch.daemon.running", "qbatch.daemon.executors.process",
-    "qbatch.policies.registry", "qbatch.workloads", "qbatch.simulation.prepare", "qbatch.results.run_words",
-)  # fmt: skip
+    "qbatch.cli.up",
+    "qbatch.daemon.process",
+    "qbatch.daemon.running",
+    "qbatch.daemon.executors.process",
+    "qbatch.policies.registry",
+    "qbatch.workloads",
+    "qbatch.simulation.prepare",
+    "qbatch.results.run_words",
+)
 
 
 class Forked:
     """A daemon as :class:`subprocess.Popen` shows a process: number, signals, and how it ended."""
 
-    def __init__(self, arguments: Sequence[str], directory: Path, environment: dict[str, str], log: int) -> None:
+    def __init__(
+        self, arguments: Sequence[str], directory: Path, environment: dict[str, str], log: int
+    ) -> None:
         self.returncode: int | None = None
-        request = {"arguments": list(arguments), "directory": str(directory), "environment": environment}
+        request = {
+            "arguments": list(arguments),
+            "directory": str(directory),
+            "environment": environment,
+        }
         self.pid = _parent().ask(request, log)
 
     def poll(self) -> int | None:
@@ -72,11 +86,18 @@ class _Parent:
     def __init__(self) -> None:
         self.mine, other = socket.socketpair()
         self.lock = threading.Lock()
-        given = {name: value for name, value in os.environ.items() if not name.startswith(("PBS_", "QBATCH_"))}
+        given = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PBS_", "QBATCH_"))
+        }
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.daemon.forked", str(other.fileno())], pass_fds=(other.fileno(),),
-            stdin=subprocess.DEVNULL, env={**given, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}, cwd=ROOT,
-        )  # fmt: skip
+            [sys.executable, "-m", "tests.daemon.forked", str(other.fileno())],
+            pass_fds=(other.fileno(),),
+            stdin=subprocess.DEVNULL,
+            env={**given, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"},
+            cwd=ROOT,
+        )
         other.close()
         atexit.register(self.end)
 
@@ -128,7 +149,8 @@ def _begin(request: dict[str, Any], log: int, connection: socket.socket) -> list
 
 
 def serve(connection: socket.socket) -> list[str]:
-    """Fork and wait as asked until no more requests come; return the arguments of a daemon in its process, none in this one."""
+    """Fork and wait as asked until no more requests come; return the arguments of a daemon in its
+    process, none in this one."""
     while True:
         head, files, _, _ = socket.recv_fds(connection, 4, 1)
         if not head:

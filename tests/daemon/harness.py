@@ -22,11 +22,39 @@ from tests.harness import command as run_here
 ROOT = Path(__file__).resolve().parents[2]
 
 IN_THIS_PROCESS = (
-    "backup", "check", "compare", "delete", "explain", "export", "fault", "forecast", "history", "hold", "host", "hosts",
-    "import", "jobs", "metrics", "move", "policy", "queue", "queues", "release", "reload", "replay", "report", "rerun", "shadow",
-    "signal", "status", "submit", "time", "verify",
-)  # fmt: skip
-"""Commands of qbatch of which a process would prove no more: all have one door, and tests/documents types many as processes."""
+    "backup",
+    "check",
+    "compare",
+    "delete",
+    "explain",
+    "export",
+    "fault",
+    "forecast",
+    "history",
+    "hold",
+    "host",
+    "hosts",
+    "import",
+    "jobs",
+    "metrics",
+    "move",
+    "policy",
+    "queue",
+    "queues",
+    "release",
+    "reload",
+    "replay",
+    "report",
+    "rerun",
+    "shadow",
+    "signal",
+    "status",
+    "submit",
+    "time",
+    "verify",
+)
+"""Commands of qbatch of which a process would prove no more: all have one door, and tests/documents
+types many as processes."""
 
 
 def emulated(hosts: str = "n[1-4]", top: str = "", queues: str = "") -> str:
@@ -50,7 +78,8 @@ default_walltime = "10:00"
 class Daemon:
     """One daemon in a directory; starts again in the same one after ``kill``.
 
-    ``is_executed``: as a process of its own, not forked from one that has imported what a daemon imports.
+    ``is_executed``: as a process of its own, not forked from one that has imported what a daemon
+    imports.
     """
 
     is_executed = NIGHTLY
@@ -61,7 +90,8 @@ class Daemon:
         self.state = directory / "state"
         self.arguments = list(arguments)
         self.process: subprocess.Popen[bytes] | Forked | None = None
-        # A test does not depend on the profile files of those who run it; some start much, and hold locks when they are killed.
+        # A test does not depend on the profile files of those who run it; some start much, and hold
+        # locks when they are killed.
         plain = "login_shell = false\n"
         config = plain if config is None and not arguments and directory.is_dir() else config
         if config is not None:
@@ -74,7 +104,11 @@ class Daemon:
     def environment(self) -> dict[str, str]:
         """Variables under which commands talk to this daemon."""
         return {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("PBS_", "QBATCH_"))},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("PBS_", "QBATCH_"))
+            },
             "QBATCH_SOCKET": self.socket,
             "QBATCH_STATE": str(self.state),
             "QBATCH_CONFIG": str(self.directory / "none.toml"),
@@ -95,7 +129,12 @@ class Daemon:
                 self.process = Forked(command[3:], self.directory, self.environment, log.fileno())
             else:
                 self.process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment, cwd=self.directory
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=self.environment,
+                    cwd=self.directory,
                 )
         if wait:
             self.wait_until_up()
@@ -107,7 +146,9 @@ class Daemon:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
-                raise AssertionError(f"the daemon ended with {self.process.returncode}:\n{self.log()}")
+                raise AssertionError(
+                    f"the daemon ended with {self.process.returncode}:\n{self.log()}"
+                )
             try:
                 with ClientSession(self.socket, patience=0.0) as session:
                     session.ask(ServerStatus(), ServerRecord)
@@ -149,7 +190,9 @@ class Daemon:
         with self.session() as session:
             return session.ask(Submit(spec=Spec(script=script, **fields)), SubmissionRecord).job  # type: ignore[arg-type]
 
-    def jobs(self, *names: str, finished: str = "also", subjobs: bool = False) -> dict[str, JobRecord]:
+    def jobs(
+        self, *names: str, finished: str = "also", subjobs: bool = False
+    ) -> dict[str, JobRecord]:
         """Return jobs by identifier."""
         with self.session() as session:
             pages = session.pages(JobStatus(jobs=names, finished=finished, subjobs=subjobs))
@@ -162,7 +205,9 @@ class Daemon:
             job = self.jobs(name)[name]
             if job.state in states:
                 return job
-            assert time.monotonic() < deadline, f"job {name} stays in state {job.state}: {job.comment}\n{self.log()}"
+            assert time.monotonic() < deadline, (
+                f"job {name} stays in state {job.state}: {job.comment}\n{self.log()}"
+            )
             time.sleep(0.02)
 
     def run(
@@ -175,18 +220,33 @@ class Daemon:
             done = run_here(*command[1:], code=None, cwd=self.directory, environment=environment)
         else:
             done = subprocess.run(
-                command, input=stdin, capture_output=True, text=True, env=environment, cwd=self.directory, timeout=120,
+                command,
+                input=stdin,
+                capture_output=True,
+                text=True,
+                env=environment,
+                cwd=self.directory,
+                timeout=120,
                 check=False,
-            )  # fmt: skip
+            )
         if code is not None:
-            assert done.returncode == code, (command, done.returncode, done.stdout, done.stderr, self.log()[-3000:])
+            assert done.returncode == code, (
+                command,
+                done.returncode,
+                done.stdout,
+                done.stderr,
+                self.log()[-3000:],
+            )
         return done
 
     def __enter__(self) -> Daemon:
         return self if self.process is not None else self.start()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self.process is not None and self.process.poll() is None:
             self.kill(signal.SIGTERM)

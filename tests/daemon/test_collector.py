@@ -1,4 +1,5 @@
-"""What the garbage collector has looked at for long, it leaves alone; a pass is not interrupted by it."""
+"""What the garbage collector has looked at for long, it leaves alone; a pass is not interrupted by
+it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def _as_before() -> Iterator[None]:
     gc.unfreeze()
 
 
-@pytest.mark.parametrize(("seconds", "is_spared"), [(2 * collector.LONG, True), (collector.LONG / 2, False)])
+@pytest.mark.parametrize(
+    ("seconds", "is_spared"), [(2 * collector.LONG, True), (collector.LONG / 2, False)]
+)
 def test_what_was_looked_at_for_long_is_left_alone(seconds: float, is_spared: bool) -> None:
     times = iter([0.0, seconds])
     kept = [[number] for number in range(1000)]
@@ -57,9 +60,14 @@ def test_a_pass_is_not_interrupted(monkeypatch: pytest.MonkeyPatch, is_in_order:
         bench = Bench()
         bench.do(ROOT, Submit(spec=Spec(script="true\n", runtime=1)))
         service: Any = SimpleNamespace(
-            core=bench.core, containment=SimpleNamespace(is_spoiled=False, pass_failed=lambda _: None), failure=None,
-            uncommitted=0, journal=lambda *_: None, collect=lambda: None, commit_soon=lambda: None,
-        )  # fmt: skip
+            core=bench.core,
+            containment=SimpleNamespace(is_spoiled=False, pass_failed=lambda _: None),
+            failure=None,
+            uncommitted=0,
+            journal=lambda *_: None,
+            collect=lambda: None,
+            commit_soon=lambda: None,
+        )
         PassDriver(service, Clock("virtual", 1.0), None).step_once()
 
     monkeypatch.setattr(passes, "advance", advance)

@@ -1,4 +1,5 @@
-"""The configuration of a pool of Dask workers: what it needs, what does not go together, and that it is written as it is read."""
+"""The configuration of a pool of Dask workers: what it needs, what does not go together, and that
+it is written as it is read."""
 
 from __future__ import annotations
 
@@ -22,7 +23,12 @@ DASK = f'{POOL}executor = "dask"\naddress = "tcp://head:8786"\n'
 def test_it_is_written_as_it_is_read() -> None:
     read = parse_config(f'{DASK}directory = "/scratch/x"\ntimeout = "2:00"\n', "test")
     (pool,) = read.pools
-    assert (pool.executor, pool.address, pool.directory, pool.timeout) == ("dask", "tcp://head:8786", "/scratch/x", 120_000_000)
+    assert (pool.executor, pool.address, pool.directory, pool.timeout) == (
+        "dask",
+        "tcp://head:8786",
+        "/scratch/x",
+        120_000_000,
+    )
     assert parse_config(as_toml(read), "again") == read
     assert parse_config(as_toml(parse_config(DASK, "test")), "again") == parse_config(DASK, "test")
 
@@ -42,14 +48,26 @@ def test_a_machine_file_may_be_a_cluster() -> None:
     ("text", "said"),
     [
         (f'{POOL}executor = "dask"\n', "line 5, key 'executor': \"dask\" needs address"),
-        (f'{POOL}address = "tcp://head:8786"\n', "line 5, key 'address': goes only with executor = \"dask\""),
+        (
+            f'{POOL}address = "tcp://head:8786"\n',
+            "line 5, key 'address': goes only with executor = \"dask\"",
+        ),
         (f"{POOL}timeout = 3\n", "line 5, key 'timeout': goes only with"),
         (f"{DASK}timeout = 0\n", "line 7, key 'timeout': 0 takes hosts down at once"),
-        (f'{POOL}executor = "process"\ndirectory = "/x"\n', "line 6, key 'directory': goes only with"),
+        (
+            f'{POOL}executor = "process"\ndirectory = "/x"\n',
+            "line 6, key 'directory': goes only with",
+        ),
         (f'{POOL}executor = "dsk"\n', "'dsk' is not known (known: process, dask)"),
-        (DASK.replace("tcp://head:8786", "head"), "line 6, key 'address': 'head' is not an address of a Dask scheduler"),
+        (
+            DASK.replace("tcp://head:8786", "head"),
+            "line 6, key 'address': 'head' is not an address of a Dask scheduler",
+        ),
         (DASK.replace("8786", "70000"), "is not an address of a Dask scheduler"),
-        (f'executor = "emulated"\n{DASK}', "line 6, key 'executor': in a [[pool]] does not go together"),
+        (
+            f'executor = "emulated"\n{DASK}',
+            "line 6, key 'executor': in a [[pool]] does not go together",
+        ),
     ],
 )
 def test_what_cannot_be_is_named_with_its_line(text: str, said: str) -> None:
@@ -71,9 +89,13 @@ def test_what_is_emulated_by_the_flag_is_written_as_it_is_read(tmp_path: Path) -
 
 @pytest.mark.parametrize("other", ['directory = "/other"\n', 'address = "tcp://other:1"\n'])
 def test_a_cluster_cannot_move_under_running_jobs(other: str) -> None:
-    core = Core(parse_config(f'{POOL}executor = "dask"\naddress = "tcp://head:8786"\n', "test"), load_policy)
+    core = Core(
+        parse_config(f'{POOL}executor = "dask"\naddress = "tcp://head:8786"\n', "test"), load_policy
+    )
     key = other.partition(" ")[0]
-    text = "".join(line for line in DASK.splitlines(keepends=True) if not line.startswith(key)) + other
+    text = (
+        "".join(line for line in DASK.splitlines(keepends=True) if not line.startswith(key)) + other
+    )
     moved = parse_config(text, "test")
     steps.whole(reconfigure(core, moved))
     assert core.pools[0].settings == moved.pools[0]

@@ -1,4 +1,5 @@
-"""A machine file in the daemon's configuration: by name, by path, written out; and what is said of a bad one."""
+"""A machine file in the daemon's configuration: by name, by path, written out; and what is said of
+a bad one."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def test_the_pool_of_a_machine_file_is_the_machine_of_the_replay() -> None:
 
 
 @pytest.mark.parametrize("machine", ["origin2000", "small.toml"])
-def test_a_configuration_with_a_machine_is_written_so_that_it_gives_itself_again(tmp_path: Path, machine: str) -> None:
+def test_a_configuration_with_a_machine_is_written_so_that_it_gives_itself_again(
+    tmp_path: Path, machine: str
+) -> None:
     """The text is what the store keeps: it needs no other file, which may change meanwhile."""
     (tmp_path / "small.toml").write_text(SMALL, encoding="utf-8")
     (tmp_path / "qbatch.toml").write_text(CONFIG.format(machine=machine), encoding="utf-8")
@@ -57,21 +60,44 @@ def test_a_configuration_with_a_machine_is_written_so_that_it_gives_itself_again
 def test_a_file_next_to_the_configuration_wins_over_a_shipped_one(tmp_path: Path) -> None:
     (tmp_path / "origin2000").write_text(SMALL, encoding="utf-8")
     (tmp_path / "qbatch.toml").write_text(CONFIG.format(machine="origin2000"), encoding="utf-8")
-    assert [host.name for host in read_config(tmp_path / "qbatch.toml").pools[0].hosts] == ["n1", "n2"]
+    assert [host.name for host in read_config(tmp_path / "qbatch.toml").pools[0].hosts] == [
+        "n1",
+        "n2",
+    ]
 
 
 @pytest.mark.parametrize(
     ("small", "config", "message"),
     [
-        (("cpus = 4", "cpus = no"), ("", ""), r"qbatch.toml: line 4, key 'machine': .*small.toml: not valid TOML"),
-        (("cpus = 4", "cpus = 0"), ("", ""), r"key 'machine': .*small.toml: line 5, key 'cpus': 0 is not a whole number"),
+        (
+            ("cpus = 4", "cpus = no"),
+            ("", ""),
+            r"qbatch.toml: line 4, key 'machine': .*small.toml: not valid TOML",
+        ),
+        (
+            ("cpus = 4", "cpus = 0"),
+            ("", ""),
+            r"key 'machine': .*small.toml: line 5, key 'cpus': 0 is not a whole number",
+        ),
         (("n[1-2]", "n.example"), ("", ""), r"key 'machine': 'n.example' is not a name of a host"),
-        (("", ""), ("small.toml", "smal.toml"), r"line 4, key 'machine': .*smal.toml: machine file cannot be read"),
-        (("", ""), ('runtime = "fixed(60)"', "cpus = 4"), r"line 6, key 'cpus': does not go together with machine"),
-        (("", ""), ('"small.toml"', "7"), r"line 4, key 'machine': 7 is neither the name of a machine file"),
+        (
+            ("", ""),
+            ("small.toml", "smal.toml"),
+            r"line 4, key 'machine': .*smal.toml: machine file cannot be read",
+        ),
+        (
+            ("", ""),
+            ('runtime = "fixed(60)"', "cpus = 4"),
+            r"line 6, key 'cpus': does not go together with machine",
+        ),
+        (
+            ("", ""),
+            ('"small.toml"', "7"),
+            r"line 4, key 'machine': 7 is neither the name of a machine file",
+        ),
         (("", ""), ('policy = "lsf"', 'policy = "lfs"'), r"line 5, key 'policy': .*lsf"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_machine_is_refused_with_file_key_line_and_reason(
     tmp_path: Path, small: tuple[str, str], config: tuple[str, str], message: str
 ) -> None:
@@ -84,12 +110,16 @@ def test_a_bad_machine_is_refused_with_file_key_line_and_reason(
 
 
 def test_the_tables_of_a_machine_may_stand_in_the_configuration_itself() -> None:
-    inside = SMALL.replace("schema", "[pool.machine]\nschema").replace("[[host]]", "[[pool.machine.host]]")
+    inside = SMALL.replace("schema", "[pool.machine]\nschema").replace(
+        "[[host]]", "[[pool.machine.host]]"
+    )
     inside = inside.replace("[[class]]", "[[pool.machine.class]]")
     text = CONFIG.replace('machine = "{machine}"\n', "").replace("[[queue]]", inside + "[[queue]]")
     pool = parse_config(text, "qbatch.toml").pools[0]
     assert [(host.name, host.memory) for host in pool.hosts] == [("n1", 2**33), ("n2", 2**33)]
-    with pytest.raises(InputError, match=r"qbatch.toml: line 11, key 'cpus': -4 is not a whole number"):
+    with pytest.raises(
+        InputError, match=r"qbatch.toml: line 11, key 'cpus': -4 is not a whole number"
+    ):
         parse_config(text.replace("cpus = 4", "cpus = -4"), "qbatch.toml")
 
 
@@ -104,13 +134,17 @@ def test_the_origin_of_every_value_is_reported(tmp_path: Path) -> None:
 
 def test_the_option_gives_the_pool_in_place_of_the_configured_ones(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SMALL, encoding="utf-8")
-    with Daemon(tmp_path, "--machine", "small.toml", "--executor", "emulated", "--policy", "lsf") as daemon:
+    with Daemon(
+        tmp_path, "--machine", "small.toml", "--executor", "emulated", "--policy", "lsf"
+    ) as daemon:
         assert "n2" in daemon.run("pbsnodes", "-a").stdout
         names = [daemon.submit("sleep 60\n") for _ in range(4)]
         for name in names[:3]:
             daemon.until(name, "R")
         assert daemon.jobs(names[3])[names[3]].state == "Q"
-        assert "3 jobs of class any run, limit = 3" in daemon.run("qbatch", "explain", names[3]).stdout
+        assert (
+            "3 jobs of class any run, limit = 3" in daemon.run("qbatch", "explain", names[3]).stdout
+        )
 
 
 def test_up_says_which_policy_does_not_follow_the_classes(tmp_path: Path) -> None:
@@ -118,19 +152,33 @@ def test_up_says_which_policy_does_not_follow_the_classes(tmp_path: Path) -> Non
     for policy, is_noted in (("easy", True), ("immediate:inner=lsf", False)):
         daemon = Daemon(tmp_path / policy.partition(":")[0])
         daemon.directory.mkdir()
-        up = ("qbatch", "up", "--machine", str(tmp_path / "small.toml"), "--state", str(daemon.state))
+        up = (
+            "qbatch",
+            "up",
+            "--machine",
+            str(tmp_path / "small.toml"),
+            "--state",
+            str(daemon.state),
+        )
         try:
-            printed = daemon.run(*up, "--socket", daemon.socket, "--executor", "emulated", "-p", policy).stderr
+            printed = daemon.run(
+                *up, "--socket", daemon.socket, "--executor", "emulated", "-p", policy
+            ).stderr
         finally:
             daemon.run("qbatch", "down", code=None)
         lines = [line for line in printed.splitlines() if line.startswith("note: ")]
-        says = "note: of the policies only lsf follows the classes of the machine file, also inside immediate and soon"
+        says = (
+            "note: of the policies only lsf follows the classes of the machine file, also "
+            "inside immediate and soon"
+        )
         assert lines == ([f"{says}; {policy} does not"] if is_noted else [])
 
 
 def test_two_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path)
-    done = daemon.run("qbatch", "up", "--machine", "origin2000", "--procs", "4", "--foreground", code=None)
+    done = daemon.run(
+        "qbatch", "up", "--machine", "origin2000", "--procs", "4", "--foreground", code=None
+    )
     assert done.returncode == 2
     assert "leave one out" in done.stderr
 
@@ -163,23 +211,35 @@ name = "other"
     [
         (("cpus = 8", "cpus = 0"), "line 10, key 'cpus': 0 is not"),
         (("cpus = 8", "cpus = 4\npolicy = 'esy'"), "line 11, key 'policy'"),
-        (('hosts = "b"', 'hosts = ["b", "a"]'), "line 9, key 'hosts': 'a' is a host of pool 'one' already"),
+        (
+            ('hosts = "b"', 'hosts = ["b", "a"]'),
+            "line 9, key 'hosts': 'a' is a host of pool 'one' already",
+        ),
         (('hosts = "b"', 'hosts = ["b", "b"]'), "line 9, key 'hosts': 'b' is there twice"),
         (("cpus = 8", ""), "line 7, key 'pool': needs cpus"),
         (('name = "other"', "pool = 'one'"), "line 13, key 'queue': needs a name"),
-        (('policy = "easy"\n[[pool]]\nname = "one"', 'policy = "esy"\n[[pool]]\nname = "one"'), "line 1, key 'policy'"),
+        (
+            ('policy = "easy"\n[[pool]]\nname = "one"', 'policy = "esy"\n[[pool]]\nname = "one"'),
+            "line 1, key 'policy'",
+        ),
     ],
-)  # fmt: skip
-def test_the_line_is_that_of_the_pool_or_queue_in_question(change: tuple[str, str], place: str) -> None:
+)
+def test_the_line_is_that_of_the_pool_or_queue_in_question(
+    change: tuple[str, str], place: str
+) -> None:
     with pytest.raises(InputError, match=place):
         parse_config(POOLS.replace(*change), "qbatch.toml")
 
 
 def test_a_queue_that_names_no_default_walltime_takes_its_limit_where_that_is_shorter() -> None:
-    pool = '[[pool]]\nhosts = "n1"\ncpus = 4\n[[queue]]\nname = "batch"\n[[queue]]\nname = "debug"\n'
+    pool = (
+        '[[pool]]\nhosts = "n1"\ncpus = 4\n[[queue]]\nname = "batch"\n[[queue]]\nname = "debug"\n'
+    )
     batch, debug = parse_config(f'{pool}max_walltime = "10:00"\n', "x.toml").queues
     assert (batch.default_walltime, debug.default_walltime) == (3_600_000_000, 600_000_000)
-    with pytest.raises(InputError, match=r"x.toml: line 8, key 'default_walltime': queue debug: it is longer"):
+    with pytest.raises(
+        InputError, match=r"x.toml: line 8, key 'default_walltime': queue debug: it is longer"
+    ):
         parse_config(f'{pool}default_walltime = "20:00"\nmax_walltime = "10:00"\n', "x.toml")
 
 
@@ -194,5 +254,7 @@ def test_what_a_pool_enforces_is_written_as_it_is_read_and_holds_for_a_machine_t
         read = parse_config(text, "test")
         assert read.pools[0].enforce == enforced
         assert parse_config(as_toml(read), "again") == read
-    with pytest.raises(InputError, match="line 4, key 'enforce': 'pmem' is none of cput, pcput, mem, vmem"):
+    with pytest.raises(
+        InputError, match="line 4, key 'enforce': 'pmem' is none of cput, pcput, mem, vmem"
+    ):
         parse_config(f'{pool}enforce = ["pmem"]\n', "test")

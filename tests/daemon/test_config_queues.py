@@ -17,11 +17,18 @@ def queues(*names: str) -> str:
 def test_a_queue_that_is_the_only_one_is_the_default_queue() -> None:
     assert parse_config(POOL + queues("only"), "c").default_queue == "only"
     assert parse_config(POOL + queues("first", "batch"), "c").default_queue == "batch"
-    assert parse_config('default_queue = "first"\n' + POOL + queues("first", "second"), "c").default_queue == "first"
+    assert (
+        parse_config(
+            'default_queue = "first"\n' + POOL + queues("first", "second"), "c"
+        ).default_queue
+        == "first"
+    )
 
 
 def test_of_several_queues_one_must_be_named() -> None:
-    with pytest.raises(InputError, match="there is no queue 'batch'; say which queue takes the jobs that name none"):
+    with pytest.raises(
+        InputError, match="there is no queue 'batch'; say which queue takes the jobs that name none"
+    ):
         parse_config(POOL + queues("first", "second"), "c")
     with pytest.raises(InputError, match="there is no queue 'other'"):
         parse_config('default_queue = "other"\n' + POOL + queues("only"), "c")

@@ -1,4 +1,5 @@
-"""The live history as a result: in which host each job lived, where each lived inside one; one number for each job."""
+"""The live history as a result: in which host each job lived, where each lived inside one; one
+number for each job."""
 
 from __future__ import annotations
 
@@ -11,14 +12,25 @@ from qbatch.daemon.export import exportable_of
 from qbatch.results.job_rows import ABSENT
 from qbatch.wire.records import HostRecord, JobRecord
 
-HOSTS = [HostRecord(name=name, pool="p", state="free", cpus=cpus) for name, cpus in (("a", 4), ("b", 8))]
+HOSTS = [
+    HostRecord(name=name, pool="p", state="free", cpus=cpus) for name, cpus in (("a", 4), ("b", 8))
+]
 
 
 def ran(number: int, where: str, procs: int) -> JobRecord:
     return JobRecord(
-        id=f"{number}.s", name="n", user="u", queue="q", state="F", resources={"ncpus": str(procs), "walltime": "60"},
-        submitted=number, eligible=number, started=10, ended=50, exec_host=where,
-    )  # fmt: skip
+        id=f"{number}.s",
+        name="n",
+        user="u",
+        queue="q",
+        state="F",
+        resources={"ncpus": str(procs), "walltime": "60"},
+        submitted=number,
+        eligible=number,
+        started=10,
+        ended=50,
+        exec_host=where,
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,17 +50,39 @@ def test_one_host_is_not_named() -> None:
 
 def test_every_form_of_one_instant_has_the_same_numbers_and_times() -> None:
     waits = msgspec.structs.replace(
-        ran(1, "", 4), state="Q", submitted=1_000_000, eligible=1_000_000, started=None, ended=None, user="w", queue="r"
+        ran(1, "", 4),
+        state="Q",
+        submitted=1_000_000,
+        eligible=1_000_000,
+        started=None,
+        ended=None,
+        user="w",
+        queue="r",
     )
     late = msgspec.structs.replace(
-        ran(2, "a/0*2", 2), submitted=2_000_000, eligible=2_000_000, started=2_000_000, ended=5_000_000
+        ran(2, "a/0*2", 2),
+        submitted=2_000_000,
+        eligible=2_000_000,
+        started=2_000_000,
+        ended=5_000_000,
     )
     lived = exportable_of([late, waits], HOSTS, "s", 9_000_000)
     out = io.BytesIO()
     assert lived.exported.write_swf is not None
     lived.exported.write_swf(out)
-    lines = [line.split() for line in out.getvalue().decode().splitlines() if not line.startswith(";")]
+    lines = [
+        line.split() for line in out.getvalue().decode().splitlines() if not line.startswith(";")
+    ]
     rows = lived.exported.result.schedules[0]
-    fields = (rows.workload.number, rows.workload.submit // 1_000_000, rows.workload.user, rows.workload.queue)
-    assert [int(column[0]) for column in fields] == [int(lines[1][field]) for field in (0, 1, 11, 14)] == [2, 1, 2, 2]
+    fields = (
+        rows.workload.number,
+        rows.workload.submit // 1_000_000,
+        rows.workload.user,
+        rows.workload.queue,
+    )
+    assert (
+        [int(column[0]) for column in fields]
+        == [int(lines[1][field]) for field in (0, 1, 11, 14)]
+        == [2, 1, 2, 2]
+    )
     assert lived.exported.result.queue_names == {1: "r", 2: "q"}

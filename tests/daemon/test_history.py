@@ -10,7 +10,9 @@ from tests.daemon.harness import Daemon, emulated
 
 
 def test_what_has_ended_by_the_time_that_is_shown_is_in_the_history(tmp_path: Path) -> None:
-    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated()) as daemon:
+    with Daemon(
+        tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated()
+    ) as daemon:
         for number in range(1, 21):
             daemon.submit(runtime=10_000_000)
             with daemon.session() as session:

@@ -1,4 +1,5 @@
-"""No client waits for the large request of another: others are answered between its steps, and it is whole after a kill."""
+"""No client waits for the large request of another: others are answered between its steps, and it
+is whole after a kill."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def waiting(daemon: Daemon) -> int:
 
 
 def answered_meanwhile(daemon: Daemon, large: Request, kind: type[Answer]) -> tuple[int, Answer]:
-    """Return how many submissions of another client are answered between the sending of a large request and its answer."""
+    """Return how many submissions of another client are answered between the sending of a large
+    request and its answer."""
     is_over, answers = threading.Event(), []
 
     def ask() -> None:
@@ -72,7 +74,9 @@ def test_no_job_of_an_array_starts_while_it_is_deleted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kills", [1, 3])
-def test_a_large_request_that_was_under_way_at_a_kill_is_finished_after_it(tmp_path: Path, kills: int) -> None:
+def test_a_large_request_that_was_under_way_at_a_kill_is_finished_after_it(
+    tmp_path: Path, kills: int
+) -> None:
     with Daemon(tmp_path, config=CONFIG).start() as daemon:
         array = daemon.submit("sleep 1000\n", array=f"1-{MANY}")
         left = waiting(daemon)
@@ -97,7 +101,9 @@ def test_a_new_configuration_is_kept_without_a_snapshot(tmp_path: Path) -> None:
         for _ in range(3):
             daemon.submit("sleep 1000\n")
         before = sorted(path.name for path in daemon.state.glob("snapshot-*"))
-        (tmp_path / "qbatch.toml").write_text(CONFIG + '[[queue]]\nname = "more"\nmax_running = 1\n', encoding="utf-8")
+        (tmp_path / "qbatch.toml").write_text(
+            CONFIG + '[[queue]]\nname = "more"\nmax_running = 1\n', encoding="utf-8"
+        )
         with daemon.session() as session:
             said = session.ask(Reload(), Text)
         assert 'name = "more"' in said.text

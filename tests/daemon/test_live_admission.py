@@ -1,4 +1,5 @@
-"""A daemon with a policy that may refuse: the answer over the socket, the exit codes, and what a kill -9 leaves."""
+"""A daemon with a policy that may refuse: the answer over the socket, the exit codes, and what a
+kill -9 leaves."""
 
 from __future__ import annotations
 
@@ -44,9 +45,16 @@ def test_a_refused_submission_gets_the_reason_and_the_codes(tmp_path: Path) -> N
         assert "too late" in again.stderr
         with daemon.session() as session:
             with pytest.raises(Refusal) as caught:
-                session.ask(Submit(spec=Spec(script="x\n", resources={"ncpus": "4", "walltime": "600"})), SubmissionRecord)
+                session.ask(
+                    Submit(spec=Spec(script="x\n", resources={"ncpus": "4", "walltime": "600"})),
+                    SubmissionRecord,
+                )
             error = caught.value
-            assert (error.code, error.reason, error.job) == ("refused-by-policy", "too-late", "4.qbatch")
+            assert (error.code, error.reason, error.job) == (
+                "refused-by-policy",
+                "too-late",
+                "4.qbatch",
+            )
             assert 0 < error.numbers["late"] < 1_000_000_000
             explained = session.ask(Explain(job=error.job), Explanation)
         assert (explained.code, explained.said_by) == ("too-late", "bounded:most=1000,order=fcfs")
@@ -55,7 +63,11 @@ def test_a_refused_submission_gets_the_reason_and_the_codes(tmp_path: Path) -> N
         assert (record.state, record.refused.code, record.exit_status) == ("F", "too-late", -1)
         assert "comment = it would end" in daemon.run("qstat", "-xf", error.job).stdout
         assert "it would end" in daemon.run("tracejob", error.job).stdout
-        lines = [line for path in (daemon.state / "accounting").glob("*") for line in path.read_text().splitlines()]
+        lines = [
+            line
+            for path in (daemon.state / "accounting").glob("*")
+            for line in path.read_text().splitlines()
+        ]
         of_job = [line.split(";")[1] for line in lines if f";{error.job};" in line]
         assert of_job == ["Q", "A"]
 
@@ -66,17 +78,24 @@ def test_a_dry_run_shows_the_quote_and_takes_no_number(tmp_path: Path) -> None:
         said = json.loads(daemon.run("qbatch", "submit", "--dry-run", "--json", *asked).stdout)
         assert said["quote"]["end"] - said["quote"]["start"] == 600_000_000
         first = daemon.run("qbatch", "submit", *asked).stdout.strip()
-        text = daemon.run("qbatch", "submit", "--dry-run", "-n", "4", "-t", "60", "--", "/bin/true").stdout
+        text = daemon.run(
+            "qbatch", "submit", "--dry-run", "-n", "4", "-t", "60", "--", "/bin/true"
+        ).stdout
         assert "would accept it" in text
         assert "start " in text
         daemon.run("qbatch", "submit", "--dry-run", *asked, code=8)
-        second = daemon.run("qbatch", "submit", "-n", "1", "-t", "60", "--", "/bin/true").stdout.strip()
+        second = daemon.run(
+            "qbatch", "submit", "-n", "1", "-t", "60", "--", "/bin/true"
+        ).stdout.strip()
         assert [each.partition(".")[0] for each in (first, second)] == ["1", "2"]
 
 
 def test_submissions_that_share_a_commit_are_judged_one_after_another(tmp_path: Path) -> None:
     with started(tmp_path, 1000) as daemon, daemon.session() as session:
-        requests = [Submit(spec=Spec(script="x\n", resources={"ncpus": "4", "walltime": "300"})) for _ in range(8)]
+        requests = [
+            Submit(spec=Spec(script="x\n", resources={"ncpus": "4", "walltime": "300"}))
+            for _ in range(8)
+        ]
         answers = []
         for request in requests:
             try:
@@ -100,7 +119,10 @@ def test_nothing_acknowledged_is_lost_and_no_promise_changes_by_kill_9(tmp_path:
             number += 1
             time.sleep(0.01)
             key = f"{client}-{number}"
-            resources = {"ncpus": str(draw.randrange(1, 5)), "walltime": str(draw.choice((100, 300, 900)))}
+            resources = {
+                "ncpus": str(draw.randrange(1, 5)),
+                "walltime": str(draw.choice((100, 300, 900))),
+            }
             request = Submit(spec=Spec(script="x\n", name=f"k{key}", resources=resources), key=key)
             while not is_over.is_set():
                 try:
@@ -146,7 +168,9 @@ def test_nothing_acknowledged_is_lost_and_no_promise_changes_by_kill_9(tmp_path:
 
 def test_a_broken_promise_is_in_the_record_after_a_kill_9(tmp_path: Path) -> None:
     daemon = started(tmp_path, 100_000, ",order=sjf")
-    ids = [daemon.submit(resources={"ncpus": "4", "walltime": str(each)}) for each in (500, 400, 300)]
+    ids = [
+        daemon.submit(resources={"ncpus": "4", "walltime": str(each)}) for each in (500, 400, 300)
+    ]
     before = daemon.jobs(*ids)
     assert [len(before[each].broken) for each in ids] == [0, 1, 0]
     assert before[ids[1]].promised is not None

@@ -1,4 +1,5 @@
-"""``qalter -l walltime`` on a running job: which users may, with PBS's codes, and that it holds, after a restart too."""
+"""``qalter -l walltime`` on a running job: which users may, with PBS's codes, and that it holds,
+after a restart too."""
 
 from __future__ import annotations
 
@@ -46,10 +47,14 @@ def test_a_real_job_is_held_to_its_new_walltime(tmp_path: Path) -> None:
         daemon.kill()
         daemon.start()
         assert (
-            "Cannot modify attribute while job running" in daemon.run("qalter", "-l", "ncpus=2", job, code=167).stderr
+            "Cannot modify attribute while job running"
+            in daemon.run("qalter", "-l", "ncpus=2", job, code=167).stderr
         )
         daemon.run("qalter", "-l", "walltime=2", job)
         assert "Resource_List.walltime = 00:00:02" in daemon.run("qstat", "-xf", job).stdout
         assert daemon.until(job, "F").exit_status == -29
-        assert re.search(r"^=>> PBS: job killed: walltime \d+ exceeded limit 2$",
-                         daemon.run("qbatch", "output", "-e", job).stdout, re.MULTILINE)  # fmt: skip
+        assert re.search(
+            r"^=>> PBS: job killed: walltime \d+ exceeded limit 2$",
+            daemon.run("qbatch", "output", "-e", job).stdout,
+            re.MULTILINE,
+        )

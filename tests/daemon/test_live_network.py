@@ -1,4 +1,5 @@
-"""The closed network in a live server: the tasks of the replay, also after a kill; arrays of users as parents."""
+"""The closed network in a live server: the tasks of the replay, also after a kill; arrays of users
+as parents."""
 
 from __future__ import annotations
 
@@ -32,9 +33,13 @@ Tasks = dict[tuple[int, int, int], tuple[int, int]]
 """By job of the network, visit and task, from 1: start and end in microseconds."""
 
 POLICIES = (
-    "taskqueues:routing=probabilistic", "taskqueues", "taskqueues:routing=probabilistic,discipline=stf",
-    "taskqueues:routing=probabilistic,discipline=snutf", "taskqueues:routing=probabilistic,discipline=lstf,limit=3", "easy",
-)  # fmt: skip
+    "taskqueues:routing=probabilistic",
+    "taskqueues",
+    "taskqueues:routing=probabilistic,discipline=stf",
+    "taskqueues:routing=probabilistic,discipline=snutf",
+    "taskqueues:routing=probabilistic,discipline=lstf,limit=3",
+    "easy",
+)
 
 
 def replayed(network: Network, seed: int, policy: str) -> Tasks:
@@ -44,7 +49,9 @@ def replayed(network: Network, seed: int, policy: str) -> Tasks:
     parents: dict[int, tuple[int, int]] = {}
     found: Tasks = {}
     within: Counter[int] = Counter()
-    for row, (user, parent) in enumerate(zip(work.user.tolist(), work.parent.tolist(), strict=True)):
+    for row, (user, parent) in enumerate(
+        zip(work.user.tolist(), work.parent.tolist(), strict=True)
+    ):
         if parent not in parents:
             visits[user] += 1
             parents[parent] = (user, visits[user])
@@ -67,14 +74,19 @@ def settings_of(network: Network, policy: str) -> Settings:
     return Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),))
 
 
-def lived(network: Network, seed: int, policy: str, until: int, restarts: random.Random | None = None) -> Tasks:
-    """Run the network through a live core to an instant; with ``restarts`` it is written down and read back now and then."""
+def lived(
+    network: Network, seed: int, policy: str, until: int, restarts: random.Random | None = None
+) -> Tasks:
+    """Run the network through a live core to an instant; with ``restarts`` it is written down and
+    read back now and then."""
     settings = settings_of(network, policy)
     core, source = Core(settings, load_policy), ClosedNetworkSource(network, seed, 0)
     source.attach(core)
     ended: list[JobRecord] = []
     while True:
-        instants = [each for each in (passes.next_due(core), source.next_instant()) if each is not None]
+        instants = [
+            each for each in (passes.next_due(core), source.next_instant()) if each is not None
+        ]
         at = max(min(instants), core.now)
         if at > until:
             return tasks_of(ended)
@@ -99,14 +111,17 @@ def test_a_core_that_is_made_again_from_the_journal_goes_on_whatever_was_deleted
     journal: list[bytes] = []
     written = state_snapshot.dump(core)
     for _ in range(120):
-        instants = [each for each in (passes.next_due(core), source.next_instant()) if each is not None]
+        instants = [
+            each for each in (passes.next_due(core), source.next_instant()) if each is not None
+        ]
         at = max(min(instants), core.now)
         journal += source.take(core, at)
         passes.advance(core, at)
         journal.append(journal_entry.one_pass(core.now))
         arrays = list(core.source.at_work)
         draw.shuffle(arrays)
-        # Several commands of one instant, the clock standing still; the source is looked at in between, as the daemon does.
+        # Several commands of one instant, the clock standing still; the source is looked at in
+        # between, as the daemon does.
         for sequence in arrays[: draw.choice((0, 0, 0, 1, 2, 3))]:
             request = Delete(jobs=(f"{sequence}[]",))
             journal.append(journal_entry.command(core.now, OPERATOR, msgspec.json.encode(request)))
@@ -116,7 +131,10 @@ def test_a_core_that_is_made_again_from_the_journal_goes_on_whatever_was_deleted
         if draw.random() < 0.1:
             written, journal = state_snapshot.dump(core), []
         if draw.random() < 0.2:
-            duplicate, other = state_snapshot.load(written, settings, load_policy), ClosedNetworkSource(network, seed, 0)
+            duplicate, other = (
+                state_snapshot.load(written, settings, load_policy),
+                ClosedNetworkSource(network, seed, 0),
+            )
             for entry in journal:
                 journal_entry.apply(duplicate, entry)
             duplicate.take_effects()
@@ -132,7 +150,10 @@ def test_a_core_that_is_made_again_from_the_journal_goes_on_whatever_was_deleted
 
 def test_a_source_that_is_refused_does_not_stop_the_time() -> None:
     network = read_network("closed:N=2,P=2,z=0")
-    core, source = Core(settings_of(network, "taskqueues"), load_policy), ClosedNetworkSource(network, 1, 0)
+    core, source = (
+        Core(settings_of(network, "taskqueues"), load_policy),
+        ClosedNetworkSource(network, 1, 0),
+    )
     core.queue("batch").enabled = False
     source.attach(core)
     for _ in range(20):
@@ -145,7 +166,10 @@ def test_a_source_that_is_refused_does_not_stop_the_time() -> None:
 
 def test_an_array_whose_jobs_differ_keeps_that_when_it_is_altered() -> None:
     network = read_network("closed:N=1,P=8,tasks=normal")
-    core, source = Core(settings_of(network, "taskqueues"), load_policy), ClosedNetworkSource(network, 1, 0)
+    core, source = (
+        Core(settings_of(network, "taskqueues"), load_policy),
+        ClosedNetworkSource(network, 1, 0),
+    )
     source.attach(core)
     source.take(core, 0)
     passes.advance(core, 0)
@@ -153,13 +177,18 @@ def test_an_array_whose_jobs_differ_keeps_that_when_it_is_altered() -> None:
     members = core.arrays[parent].members
 
     def facts() -> list[tuple[int, int | None, int]]:
-        return [(one.prepared.walltime, one.spec.runtime, one.prepared.request.route) for one in members.values()]
+        return [
+            (one.prepared.walltime, one.spec.runtime, one.prepared.request.route)
+            for one in members.values()
+        ]
 
     before = facts()
     assert len(set(before)) == len(before) > 2
     verbs.carry_out(core, OPERATOR, Alter(jobs=(f"{parent}[]",), changes=Changes(account="other")))
     assert facts() == before
-    said = verbs.carry_out(core, OPERATOR, Alter(jobs=(f"{parent}[]",), changes=Changes(resources={"walltime": "5"})))
+    said = verbs.carry_out(
+        core, OPERATOR, Alter(jobs=(f"{parent}[]",), changes=Changes(resources={"walltime": "5"}))
+    )
     assert "of its own" in str(said)
     assert facts() == before
 
@@ -167,7 +196,11 @@ def test_an_array_whose_jobs_differ_keeps_that_when_it_is_altered() -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_core_does_with_the_network_what_the_replay_does(policy: str) -> None:
     network = read_network("closed:N=6,P=4,C=4,d=3,e=2,z=0.4,warmup=0,length=150")
-    wanted = {key: times for key, times in replayed(network, 3, policy).items() if times[1] <= network.horizon}
+    wanted = {
+        key: times
+        for key, times in replayed(network, 3, policy).items()
+        if times[1] <= network.horizon
+    }
     assert len(wanted) > 100
     assert lived(network, 3, policy, network.horizon) == wanted
     assert lived(network, 3, policy, network.horizon, random.Random(policy)) == wanted
@@ -175,7 +208,11 @@ def test_the_core_does_with_the_network_what_the_replay_does(policy: str) -> Non
 
 def test_stations_of_several_processors_too() -> None:
     network = read_network("closed:N=8,P=6,servers=3,warmup=0,length=50")
-    wanted = {key: times for key, times in replayed(network, 1, "taskqueues").items() if times[1] <= network.horizon}
+    wanted = {
+        key: times
+        for key, times in replayed(network, 1, "taskqueues").items()
+        if times[1] <= network.horizon
+    }
     assert lived(network, 1, "taskqueues", network.horizon) == wanted
 
 
@@ -208,7 +245,9 @@ def test_the_daemon_plays_the_network_and_a_kill_changes_nothing(mode: str, tmp_
             ended = tasks_of([job for page in pages for job in page.jobs])
     latest = max(end for _, end in ended.values())
     assert latest > 40_000_000
-    wanted = replayed(read_network(f"{text},warmup=0,length={latest / 1e6 + 1:.0f}"), 5, "taskqueues")
+    wanted = replayed(
+        read_network(f"{text},warmup=0,length={latest / 1e6 + 1:.0f}"), 5, "taskqueues"
+    )
     assert ended == {key: wanted[key] for key in ended}
     assert network.stations == 4
 
@@ -225,10 +264,13 @@ default_walltime = "1:00"
 """
 
 
-def test_an_array_is_a_parent_whose_tasks_run_once_whatever_becomes_of_hosts_and_daemon(tmp_path: Path) -> None:
+def test_an_array_is_a_parent_whose_tasks_run_once_whatever_becomes_of_hosts_and_daemon(
+    tmp_path: Path,
+) -> None:
     daemon = Daemon(tmp_path, config=ARRAYS).start()
     script = (
-        f"echo $PBS_ARRAY_INDEX >> {tmp_path}/began; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; "
+        f"echo $PBS_ARRAY_INDEX >> {tmp_path}/began; while [ ! -e {tmp_path}/go ]; do sleep 0.1; "
+        "done; "
         f"echo $PBS_ARRAY_INDEX >> {tmp_path}/ended\n"
     )
     parent = daemon.submit(script, array="1-9")
@@ -236,7 +278,10 @@ def test_an_array_is_a_parent_whose_tasks_run_once_whatever_becomes_of_hosts_and
 
     def queues() -> dict[str, list[int]]:
         hosts = json.loads(daemon.run("qbatch", "hosts", "--json").stdout)["hosts"]
-        return {host["name"]: [int(name.split("[")[1].split("]")[0]) for name in host["queue"]] for host in hosts}
+        return {
+            host["name"]: [int(name.split("[")[1].split("]")[0]) for name in host["queue"]]
+            for host in hosts
+        }
 
     waiting = queues()
     assert sorted(task for queue in waiting.values() for task in queue) == [4, 5, 6, 7, 8, 9]
@@ -252,7 +297,9 @@ def test_an_array_is_a_parent_whose_tasks_run_once_whatever_becomes_of_hosts_and
     daemon.start()
     daemon.run("pbsnodes", "-r", host)
     daemon.run("qrls", f"{number}[{first}]")
-    running = next(job.array_index for job in daemon.jobs(parent, subjobs=True).values() if job.state == "R")
+    running = next(
+        job.array_index for job in daemon.jobs(parent, subjobs=True).values() if job.state == "R"
+    )
     daemon.run("qrerun", f"{number}[{running}]")
     deleted = next(task for queue in queues().values() for task in reversed(queue))
     daemon.run("qdel", f"{number}[{deleted}]")

@@ -1,4 +1,5 @@
-"""Immediate service on real processes: the preempted job is stopped and goes on, a trial run that takes too long is run again."""
+"""Immediate service on real processes: the preempted job is stopped and goes on, a trial run that
+takes too long is run again."""
 
 from __future__ import annotations
 
@@ -18,12 +19,16 @@ default_walltime = "10:00"
 """
 
 
-def test_a_preempted_job_is_stopped_during_the_trial_run_and_a_long_one_is_run_again(tmp_path: Path) -> None:
+def test_a_preempted_job_is_stopped_during_the_trial_run_and_a_long_one_is_run_again(
+    tmp_path: Path,
+) -> None:
     daemon = Daemon(tmp_path, config=CONFIG).start()
     try:
         ticks = tmp_path / "ticks"
         preempted = daemon.submit(
-            f"for n in $(seq 60); do echo $n >> {ticks}; sleep 0.1; done\n", resources={"ncpus": "2"}, name="preempted"
+            f"for n in $(seq 60); do echo $n >> {ticks}; sleep 0.1; done\n",
+            resources={"ncpus": "2"},
+            name="preempted",
         )
         daemon.until(preempted, "R")
         while not ticks.exists() or len(ticks.read_text().split()) < 15:
@@ -46,6 +51,9 @@ def test_a_preempted_job_is_stopped_during_the_trial_run_and_a_long_one_is_run_a
         again = daemon.until(long, "F", 60)
         assert (again.exit_status, again.run_count) == (0, 2)
         assert len(begun.read_text().split()) == 2
-        assert Path(str(tmp_path / "STDIN.o") + long.partition(".")[0]).read_text().split()[-1] == "done"
+        assert (
+            Path(str(tmp_path / "STDIN.o") + long.partition(".")[0]).read_text().split()[-1]
+            == "done"
+        )
     finally:
         daemon.kill(15)

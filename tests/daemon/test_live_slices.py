@@ -1,4 +1,5 @@
-"""Time slices on real processes: what is on disk stands still and goes on in the slice of its class, also after a kill -9."""
+"""Time slices on real processes: what is on disk stands still and goes on in the slice of its
+class, also after a kill -9."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def ask(daemon: Daemon, request: Request, kind: type[Result]) -> Result:
 
 
 def submit(daemon: Daemon, folder: Path, queue: str) -> str:
-    return daemon.submit(TICKS.format(file=folder / queue), resources={"ncpus": "3"}, queue=queue, name=queue)
+    return daemon.submit(
+        TICKS.format(file=folder / queue), resources={"ncpus": "3"}, queue=queue, name=queue
+    )
 
 
 def ticks(folder: Path, queue: str) -> list[float]:
@@ -66,7 +69,8 @@ def suspended(daemon: Daemon, jobs: Iterable[str]) -> set[str]:
 
 
 def until_phase(daemon: Daemon, name: str, jobs: Iterable[str], seconds: float = 120.0) -> bool:
-    """Wait for a phase; return whether it came before one of the jobs had ended, after which it may not come again."""
+    """Wait for a phase; return whether it came before one of the jobs had ended, after which it may
+    not come again."""
     limit = time.monotonic() + seconds
     while phase(daemon) != name:
         assert time.monotonic() < limit, f"no {name} for {seconds} s"
@@ -95,7 +99,8 @@ def test_scripts_stop_and_go_on_at_the_edges_of_the_slices(tmp_path: Path) -> No
         assert "is suspended to disk; long jobs have the machine again" in said.text
         waits = ask(daemon, Forecast(), Forecasts).jobs
         assert all(each.start is not None for each in waits), "forecasts know the slices"
-        while True:  # jobs may be suspended while one asks: how many are is compared where that did not happen
+        # Jobs may be suspended while one asks: how many are is compared where that did not happen.
+        while True:
             before = suspended(daemon, names.values())
             (shown,) = ask(daemon, ServerStatus(), ServerRecord).phases
             if before and before == suspended(daemon, names.values()):
@@ -112,13 +117,17 @@ def test_scripts_stop_and_go_on_at_the_edges_of_the_slices(tmp_path: Path) -> No
                 if run[-1] < last_of_others:  # a class that is alone goes on
                     assert run[-1] - run[0] < SLICES[queue] + 1.0, f"{queue} ran beyond its slice"
         assert len(runs_of(seen["medium"])) > 2
-        spans = sorted((run[0], run[-1], queue) for queue, times in seen.items() for run in runs_of(times))
+        spans = sorted(
+            (run[0], run[-1], queue) for queue, times in seen.items() for run in runs_of(times)
+        )
         for (_, end, one), (begin, _, other) in pairwise(spans):
             assert end < begin, f"{one} and {other} ran at once"
 
 
 @pytest.mark.parametrize("where", ["slice of long jobs", "slice of medium jobs", "switch"])
-def test_a_kill_in_any_phase_loses_no_job_and_leaves_no_job_stopped(tmp_path: Path, where: str) -> None:
+def test_a_kill_in_any_phase_loses_no_job_and_leaves_no_job_stopped(
+    tmp_path: Path, where: str
+) -> None:
     draw = random.Random(where)
     daemon = Daemon(tmp_path, config=CONFIG).start()
     try:

@@ -1,4 +1,5 @@
-"""What real jobs use, as people and programs see it: while they run, after a kill -9 of the daemon, and for ever."""
+"""What real jobs use, as people and programs see it: while they run, after a kill -9 of the daemon,
+and for ever."""
 
 from __future__ import annotations
 
@@ -32,7 +33,10 @@ def measured(daemon: Daemon, job: str) -> dict[str, str]:
     deadline = time.monotonic() + 60
     while True:
         found = attributes(daemon, job)
-        if seconds(found["resources_used.cput"]) >= 1 and int(found["resources_used.mem"].removesuffix("kb")) > 51200:
+        if (
+            seconds(found["resources_used.cput"]) >= 1
+            and int(found["resources_used.mem"].removesuffix("kb")) > 51200
+        ):
             return found
         assert time.monotonic() < deadline, found
         time.sleep(0.2)
@@ -46,7 +50,9 @@ def test_the_use_of_a_real_job_is_reported_everywhere(tmp_path) -> None:
             found["resources_used.mem"].removesuffix("kb")
         )
         assert int(found["resources_used.cpupercent"]) > 0
-        assert re.search(rf"^{job} .* 00:00:0[1-9] R", daemon.run("qstat", job).stdout, re.MULTILINE)
+        assert re.search(
+            rf"^{job} .* 00:00:0[1-9] R", daemon.run("qstat", job).stdout, re.MULTILINE
+        )
         daemon.kill()
         daemon.start()
         assert measured(daemon, job)["job_state"] == "R"
@@ -65,11 +71,16 @@ def test_the_use_of_a_real_job_is_reported_everywhere(tmp_path) -> None:
             assert f"resources_used.{name}={record.used[name]}" in line
         spent = daemon.submit(WORK, directory=str(tmp_path), resources={"cput": "1"})
         assert daemon.until(spent, "F").exit_status == -28
-        assert re.search(r"=>> PBS: job killed: cput \d+ exceeded limit 1$",
-                         daemon.run("qbatch", "output", "-e", spent).stdout, re.MULTILINE)  # fmt: skip
+        assert re.search(
+            r"=>> PBS: job killed: cput \d+ exceeded limit 1$",
+            daemon.run("qbatch", "output", "-e", spent).stdout,
+            re.MULTILINE,
+        )
 
 
-def test_memory_is_held_to_only_where_the_pool_says_so_and_what_is_exceeded_is_shown(tmp_path) -> None:
+def test_memory_is_held_to_only_where_the_pool_says_so_and_what_is_exceeded_is_shown(
+    tmp_path,
+) -> None:
     """As in OpenPBS (``enforce_mem = 0``)."""
     script = f"""#!/bin/sh
 {sys.executable} -S -c 'import os, time
@@ -81,9 +92,14 @@ while not os.path.exists("go"): time.sleep(0.05)'
         for number, resources in enumerate(({"mem": "20mb"}, {"pmem": "20mb"})):
             folder = tmp_path / str(number)
             folder.mkdir()
-            job = daemon.submit(script, directory=str(folder), extra={"init_dir": str(folder)}, resources=resources)
+            job = daemon.submit(
+                script, directory=str(folder), extra={"init_dir": str(folder)}, resources=resources
+            )
             deadline = time.monotonic() + 60
-            while int((found := attributes(daemon, job))["resources_used.mem"].removesuffix("kb")) <= 51200:
+            while (
+                int((found := attributes(daemon, job))["resources_used.mem"].removesuffix("kb"))
+                <= 51200
+            ):
                 assert time.monotonic() < deadline, found
                 time.sleep(0.1)
             assert found["job_state"] == "R"
@@ -98,25 +114,40 @@ while not os.path.exists("go"): time.sleep(0.05)'
         config.write_text(config.read_text().replace("cpus = 4", 'cpus = 4\nenforce = ["mem"]'))
         assert daemon.run("qbatch", "reload").returncode == 0
         for resources in ({"mem": "20mb"}, {"pmem": "20mb"}):
-            job = daemon.submit(script, directory=str(tmp_path), extra={"init_dir": str(tmp_path)}, resources=resources)
+            job = daemon.submit(
+                script,
+                directory=str(tmp_path),
+                extra={"init_dir": str(tmp_path)},
+                resources=resources,
+            )
             record = daemon.until(job, "F")
             assert record.exit_status == -27
             assert "not enforced" not in record.comment
 
 
-def test_processor_time_that_is_not_enforced_is_shown_for_the_job_and_for_one_process(tmp_path) -> None:
+def test_processor_time_that_is_not_enforced_is_shown_for_the_job_and_for_one_process(
+    tmp_path,
+) -> None:
     script = f"""#!/bin/sh
 {sys.executable} -S -c 'import os, time
 while time.process_time() < 1.6: pass
 while not os.path.exists("go"): time.sleep(0.05)'
 """
     names = ("cput", "pcput")
-    beyond = {name: rf"\b{name} 00:00:0[2-9] exceeds the 00:00:01 asked for \(not enforced\)" for name in names}
+    beyond = {
+        name: rf"\b{name} 00:00:0[2-9] exceeds the 00:00:01 asked for \(not enforced\)"
+        for name in names
+    }
     with Daemon(tmp_path, config=REAL.replace("cpus = 4", "cpus = 4\nenforce = []")) as daemon:
-        jobs = [daemon.submit(script, extra={"init_dir": str(tmp_path)}, resources={name: "1"}) for name in names]
+        jobs = [
+            daemon.submit(script, extra={"init_dir": str(tmp_path)}, resources={name: "1"})
+            for name in names
+        ]
         for name, job in zip(names, jobs, strict=True):
             deadline = time.monotonic() + 120
-            while not re.search(beyond[name], comment := attributes(daemon, job).get("comment", "")):
+            while not re.search(
+                beyond[name], comment := attributes(daemon, job).get("comment", "")
+            ):
                 assert time.monotonic() < deadline, comment
                 time.sleep(0.2)
         (tmp_path / "go").touch()

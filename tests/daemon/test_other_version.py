@@ -1,7 +1,9 @@
-"""A directory of another version is refused by name, with a way out that works, and is left as it was.
+"""A directory of another version is refused by name, with a way out that works, and is left as it
+was.
 
-``store-of-version-1.tar.xz`` holds what the version at commit 8d271a3 wrote: ``stopped``, a directory after ``qbatch down``;
-``killed``, one after ``kill -9``, of which the database is still in its log; ``backup``, made with ``qbatch backup``.
+``store-of-version-1.tar.xz`` holds what the version at commit 8d271a3 wrote: ``stopped``, a
+directory after ``qbatch down``; ``killed``, one after ``kill -9``, of which the database is still
+in its log; ``backup``, made with ``qbatch backup``.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from tests.daemon.harness import Daemon
 from tests.harness import command
 
 REFUSED = (
-    f"was written by another version of qbatch (version 1 of the store; this one reads {store.VERSION}), and is left as it is; "
+    "was written by another version of qbatch (version 1 of the store; this one reads "
+    f"{store.VERSION}), and is left as it is; "
 )
 
 
@@ -38,7 +41,9 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", ["stopped", "killed"])
-def test_a_directory_of_another_version_is_refused_by_name_and_left_as_it_was(name: str, written: Path) -> None:
+def test_a_directory_of_another_version_is_refused_by_name_and_left_as_it_was(
+    name: str, written: Path
+) -> None:
     place = written / "daemon"
     place.mkdir()
     shutil.copytree(written / name, place / "state")
@@ -53,8 +58,12 @@ def test_a_directory_of_another_version_is_refused_by_name_and_left_as_it_was(na
 
 
 def test_what_ran_there_can_be_imported(written: Path) -> None:
-    command("import", "pbs", str(written / "stopped" / "accounting"), "-o", str(written / "log.swf"))
-    (job,) = [line for line in (written / "log.swf").read_text().splitlines() if not line.startswith(";")]
+    command(
+        "import", "pbs", str(written / "stopped" / "accounting"), "-o", str(written / "log.swf")
+    )
+    (job,) = [
+        line for line in (written / "log.swf").read_text().splitlines() if not line.startswith(";")
+    ]
     assert job.split()[:5] == ["1", "0", "0", "60", "8"]
 
 
@@ -90,11 +99,13 @@ def test_a_directory_of_a_later_version_is_refused_too_when_its_daemon_was_kille
     asyncio.run(_opened(tmp_path / "state"))
     monkeypatch.undo()
     before = tree(tmp_path / "killed")
-    with pytest.raises(StorageError, match=f"version {this + 1} of the store; this one reads {this}"):
+    with pytest.raises(
+        StorageError, match=f"version {this + 1} of the store; this one reads {this}"
+    ):
         asyncio.run(_opened(tmp_path / "killed"))
-    assert {name: data for name, data in tree(tmp_path / "killed").items() if not name.endswith("lock")} == {
-        name: data for name, data in before.items() if not name.endswith("lock")
-    }
+    assert {
+        name: data for name, data in tree(tmp_path / "killed").items() if not name.endswith("lock")
+    } == {name: data for name, data in before.items() if not name.endswith("lock")}
 
 
 def test_another_database_is_none_of_qbatch(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Policies of a user's own on a live daemon: what the socket may set, and what becomes of modules that misbehave."""
+"""Policies of a user's own on a live daemon: what the socket may set, and what becomes of modules
+that misbehave."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def settings_of(daemon: Daemon) -> tuple[int, str, int]:
-    """Return what must stay: the process, its policy, and how many files it has open (sockets come and go)."""
+    """Return what must stay: the process, its policy, and how many files it has open (sockets come
+    and go)."""
     with daemon.session() as session:
         said = session.ask(ServerStatus(), ServerRecord)
     files = 0
@@ -77,7 +79,10 @@ def refused(daemon: Daemon, policy: str) -> Refusal:
     """Try to set a policy in both ways; return the refusal, which is the same."""
     before = settings_of(daemon)
     found = []
-    for request, answer in ((PolicySet(policy=policy), Text), (Shadow(action="set", policies=(policy,)), Shadows)):
+    for request, answer in (
+        (PolicySet(policy=policy), Text),
+        (Shadow(action="set", policies=(policy,)), Shadows),
+    ):
         with daemon.session() as session, pytest.raises(Refusal) as error:
             session.ask(request, answer)
         found.append(error.value)
@@ -91,11 +96,22 @@ def refused(daemon: Daemon, policy: str) -> Refusal:
 
 def test_only_listed_classes_are_set_over_the_socket(folder: Path) -> None:
     with Daemon(folder, config=emulated()) as daemon:
-        for policy in ("os:abort", "os:fork", "os:system", "os:_exit", "mine:Smallest", "mine:NotAPolicy", "mine:made:most=1"):
+        for policy in (
+            "os:abort",
+            "os:fork",
+            "os:system",
+            "os:_exit",
+            "mine:Smallest",
+            "mine:NotAPolicy",
+            "mine:made:most=1",
+        ):
             error = refused(daemon, policy)
             assert error.code == "policy-not-listed"
             listed = ":".join(policy.split(":")[:2])
-            assert f'to allow it, write policies = ["{listed}"] at the top of {folder}/qbatch.toml' in str(error)
+            assert (
+                f'to allow it, write policies = ["{listed}"] at the top of {folder}/qbatch.toml'
+                in str(error)
+            )
         assert "did you mean 'easy'" in str(refused(daemon, "esay"))
         said = daemon.run("qbatch", "policy", "set", "mine:Smallest", code=7).stderr
         assert 'policies = ["mine:Smallest"]' in said

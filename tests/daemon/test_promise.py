@@ -1,4 +1,5 @@
-"""The promise: what a policy does in a replay it does in the daemon, at any speed, and after a kill -9."""
+"""The promise: what a policy does in a replay it does in the daemon, at any speed, and after a kill
+-9."""
 
 from __future__ import annotations
 
@@ -28,10 +29,19 @@ from tests.harness import size
 TRACE = ROOT / "traces" / "demo-128.swf"
 JOBS = size(1000, 2000)
 POLICIES = (
-    "fcfs", "easy", "easy:order=sjf", "easy:order=lxf", "easy:backfill=sjf", "hybrid:depth=4", "conservative",
-    "conservative:compress=start", "conservative:compress=none", "predicted", "predicted:inner=conservative",
+    "fcfs",
+    "easy",
+    "easy:order=sjf",
+    "easy:order=lxf",
+    "easy:backfill=sjf",
+    "hybrid:depth=4",
+    "conservative",
+    "conservative:compress=start",
+    "conservative:compress=none",
+    "predicted",
+    "predicted:inner=conservative",
     "predicted:inner.backfill=sjf",
-)  # fmt: skip
+)
 
 
 def known(policy: str) -> str:
@@ -56,13 +66,18 @@ CALENDAR = 1_735_516_800_000_000
 
 
 def rows(jobs: list[JobRecord], zero: int = 0) -> dict[int, tuple[int, int]]:
-    return {int(job.extra["log_number"]): ((job.started or 0) - zero, (job.ended or 0) - zero) for job in jobs}
+    return {
+        int(job.extra["log_number"]): ((job.started or 0) - zero, (job.ended or 0) - zero)
+        for job in jobs
+    }
 
 
 def expected(schedule: Schedule) -> dict[int, tuple[int, int]]:
     return {
         int(number): (int(start), int(end))
-        for number, start, end in zip(schedule.workload.number, schedule.start, schedule.end, strict=True)
+        for number, start, end in zip(
+            schedule.workload.number, schedule.start, schedule.end, strict=True
+        )
     }
 
 
@@ -89,7 +104,8 @@ def test_the_core_takes_the_decisions_of_the_replay(policy: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", ["immediate", "immediate:inner=easy,quantum=600,protect=60", "soon:inner=conservative"]
+    "policy",
+    ["immediate", "immediate:inner=easy,quantum=600,protect=60", "soon:inner=conservative"],
 )
 def test_the_core_gives_the_quanta_of_the_replay(policy: str) -> None:
     ends = {number: end for number, (_, end) in rows(lived(policy)).items()}
@@ -99,7 +115,9 @@ def test_the_core_gives_the_quanta_of_the_replay(policy: str) -> None:
     assert ends == {number: end for number, (_, end) in expected(schedule).items()}
 
 
-@pytest.mark.parametrize("policy", ["scojo", "scojo-groups", "bottom-line:nodes=100", "scojo:backfill=easy,switch=0"])
+@pytest.mark.parametrize(
+    "policy", ["scojo", "scojo-groups", "bottom-line:nodes=100", "scojo:backfill=easy,switch=0"]
+)
 def test_the_core_gives_the_slices_of_the_replay(policy: str) -> None:
     schedule = replayed(policy)
     assert schedule.pieces is not None
@@ -111,11 +129,15 @@ def lived(policy: str) -> list[JobRecord]:
     """Run the log through a live core and return the records of its jobs."""
     work = workload()
     pool = Pool(name="main", hosts=(Host("machine", 128),), policy=policy, spans=True)
-    core = Core(Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),)), load_policy)
+    core = Core(
+        Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),)), load_policy
+    )
     trace = TraceSource(work, 0)
     trace.attach(core)
     ended = []
-    while instants := [each for each in (passes.next_due(core), trace.next_instant()) if each is not None]:
+    while instants := [
+        each for each in (passes.next_due(core), trace.next_instant()) if each is not None
+    ]:
         at = max(min(instants), core.now)
         trace.take(core, at)
         passes.advance(core, at)
@@ -125,16 +147,36 @@ def lived(policy: str) -> list[JobRecord]:
 
 @pytest.mark.parametrize("policy", ["easy", "conservative", "fcfs"])
 def test_the_daemon_in_virtual_time_takes_them_too(policy: str, tmp_path: Path) -> None:
-    arguments = ("--trace", str(TRACE), "--first", str(JOBS), "--policy", policy, "--time", "virtual")
+    arguments = (
+        "--trace",
+        str(TRACE),
+        "--first",
+        str(JOBS),
+        "--policy",
+        policy,
+        "--time",
+        "virtual",
+    )
     with Daemon(tmp_path, *arguments) as daemon:
         assert rows(finished(daemon), CALENDAR) == expected(replayed(policy))
 
 
 @pytest.mark.parametrize("policy", ["easy", "conservative", "qops", "scojo-groups"])
-def test_the_daemon_in_scaled_time_takes_them_too_and_a_kill_changes_nothing(policy: str, tmp_path: Path) -> None:
+def test_the_daemon_in_scaled_time_takes_them_too_and_a_kill_changes_nothing(
+    policy: str, tmp_path: Path
+) -> None:
     schedule = replayed(policy)
     span = (int(schedule.end.max()) - int(schedule.workload.submit[0])) / 1e6
-    arguments = ("--trace", str(TRACE), "--first", str(JOBS), "--policy", policy, "--time", f"x{span / 10:.0f}")
+    arguments = (
+        "--trace",
+        str(TRACE),
+        "--first",
+        str(JOBS),
+        "--policy",
+        policy,
+        "--time",
+        f"x{span / 10:.0f}",
+    )
     draw = random.Random(policy)
     daemon = Daemon(tmp_path, *arguments).start()
     for _ in range(size(2, 4)):
@@ -144,7 +186,11 @@ def test_the_daemon_in_scaled_time_takes_them_too_and_a_kill_changes_nothing(pol
     with daemon:
         jobs = finished(daemon)
     assert rows(jobs, CALENDAR) == expected(schedule)
-    promised = {int(job.extra["log_number"]): job.promised - CALENDAR for job in jobs if job.promised is not None}
+    promised = {
+        int(job.extra["log_number"]): job.promised - CALENDAR
+        for job in jobs
+        if job.promised is not None
+    }
     if policy in ("conservative", "qops"):
         of_replay = {
             int(number): int(at)
@@ -152,6 +198,8 @@ def test_the_daemon_in_scaled_time_takes_them_too_and_a_kill_changes_nothing(pol
             if at >= 0
         }
         assert promised == of_replay
-        late = [job.id for job in jobs if job.promised is not None and (job.started or 0) > job.promised]
+        late = [
+            job.id for job in jobs if job.promised is not None and (job.started or 0) > job.promised
+        ]
         assert late == []
     assert np.all(schedule.start >= schedule.workload.submit)

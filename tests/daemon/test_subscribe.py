@@ -23,7 +23,10 @@ def test_a_stream_goes_on_after_the_last_event_and_refuses_a_gap(tmp_path: Path)
             daemon.submit()
             event = next(each for each in session.events() if each.kind != "clock")
             assert (event.number, event.kind) == (last + 1, "submitted")
-        for after, text in ((last - 1, "have come since and are not kept"), (last + 9, "have never been")):
+        for after, text in (
+            (last - 1, "have come since and are not kept"),
+            (last + 9, "have never been"),
+        ):
             with daemon.session() as session:
                 with pytest.raises(Refusal, match=text) as caught:
                     session.ask(Subscribe(after=after), Done)

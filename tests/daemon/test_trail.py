@@ -8,11 +8,29 @@ from qbatch.wire.records import JobRecord
 
 def test_trials_pauses_and_resizes_stand_between_start_and_end_in_order() -> None:
     record = JobRecord(
-        id="1.s", name="n", user="u", queue="q", state="F", server="s", submitted=0, queued=0, started=50, ended=90,
-        exec_host="n1/0*4", exec_vnode="(n1:ncpus=4)", exit_status=0, resources={"ncpus": "4"},
-        trials=((10, 20, 4, "n2/0*4"), (30, 30, 4, "n1/0*4")), pauses=((60, 70), (80, 90)), sizes=((55, 2), (65, 4)),
-    )  # fmt: skip
-    entries = [(entry.at, entry.text) for entry in trail_of(record) if entry.kind == "S" and 0 < entry.at < 90]
+        id="1.s",
+        name="n",
+        user="u",
+        queue="q",
+        state="F",
+        server="s",
+        submitted=0,
+        queued=0,
+        started=50,
+        ended=90,
+        exec_host="n1/0*4",
+        exec_vnode="(n1:ncpus=4)",
+        exit_status=0,
+        resources={"ncpus": "4"},
+        trials=((10, 20, 4, "n2/0*4"), (30, 30, 4, "n1/0*4")),
+        pauses=((60, 70), (80, 90)),
+        sizes=((55, 2), (65, 4)),
+    )
+    entries = [
+        (entry.at, entry.text)
+        for entry in trail_of(record)
+        if entry.kind == "S" and 0 < entry.at < 90
+    ]
     assert entries == [
         (10, "Job Run at request of Scheduler@s on trial on n2/0*4"),
         (20, "its quantum is over; queued again"),
@@ -29,10 +47,24 @@ def test_trials_pauses_and_resizes_stand_between_start_and_end_in_order() -> Non
 
 def test_attempts_that_were_lost_stand_before_the_last_one() -> None:
     record = JobRecord(
-        id="1.s", name="n", user="u", queue="q", state="R", server="s", queued=0, started=90, exec_host="n1/0", attempt=4,
-        trials=((30, 40, 1, "n2/0"),), lost=((1, 5, 10, 1, "n2/0"), (1, 15, 20, 1, "n2/0"), (3, 50, 60, 1, "n1/0")),
-    )  # fmt: skip
-    assert [(entry.at, entry.text) for entry in trail_of(record) if entry.kind == "S" and 0 < entry.at < 90] == [
+        id="1.s",
+        name="n",
+        user="u",
+        queue="q",
+        state="R",
+        server="s",
+        queued=0,
+        started=90,
+        exec_host="n1/0",
+        attempt=4,
+        trials=((30, 40, 1, "n2/0"),),
+        lost=((1, 5, 10, 1, "n2/0"), (1, 15, 20, 1, "n2/0"), (3, 50, 60, 1, "n1/0")),
+    )
+    assert [
+        (entry.at, entry.text)
+        for entry in trail_of(record)
+        if entry.kind == "S" and 0 < entry.at < 90
+    ] == [
         (5, "Job Run at request of Scheduler@s on n2/0, attempt 1"),
         (20, "attempt 1 is lost, job queued again"),
         (30, "Job Run at request of Scheduler@s on trial on n2/0"),
@@ -45,6 +77,14 @@ def test_attempts_that_were_lost_stand_before_the_last_one() -> None:
 
 def test_a_job_that_still_runs_may_stand_still() -> None:
     record = JobRecord(
-        id="1.s", name="n", user="u", queue="q", state="S", queued=0, started=5, exec_host="n1/0", pauses=((7, None),)
+        id="1.s",
+        name="n",
+        user="u",
+        queue="q",
+        state="S",
+        queued=0,
+        started=5,
+        exec_host="n1/0",
+        pauses=((7, None),),
     )
     assert [entry.text for entry in trail_of(record)][-1] == "Job suspended"

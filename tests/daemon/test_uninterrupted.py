@@ -1,4 +1,5 @@
-"""Work that must not stop halfway comes to its end, and a task that waited for it is cancelled after it."""
+"""Work that must not stop halfway comes to its end, and a task that waited for it is cancelled
+after it."""
 
 from __future__ import annotations
 

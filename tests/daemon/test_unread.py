@@ -1,4 +1,5 @@
-"""Clients that do not read: what the daemon keeps for them is bounded, shared between subscribers, and given back."""
+"""Clients that do not read: what the daemon keeps for them is bounded, shared between subscribers,
+and given back."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ import msgspec
 import pytest
 
 from qbatch.daemon.questions.lists import MOST_BYTES
-from qbatch.daemon.unread import LITTLE_OF_CONNECTION, LITTLE_OF_USER, MOST_OF_ALL, MOST_OF_USER, Unread
+from qbatch.daemon.unread import (
+    LITTLE_OF_CONNECTION,
+    LITTLE_OF_USER,
+    MOST_OF_ALL,
+    MOST_OF_USER,
+    Unread,
+)
 from qbatch.wire.errors import Refusal
 from qbatch.wire.frames import encode
 from qbatch.wire.records import Hosts, JobRecord, Jobs, Outcomes, ServerRecord, SubmissionRecord
@@ -71,7 +78,8 @@ def memory(daemon: Daemon) -> int:
 
 
 def grown(daemon: Daemon, before: int) -> int:
-    """Return by how much the daemon has grown when it has done what it does for all; short questions are answered meanwhile."""
+    """Return by how much the daemon has grown when it has done what it does for all; short
+    questions are answered meanwhile."""
     found: list[int] = []
     with daemon.session() as session:
         while len(found) < 10 or found[-1] > found[-5] + MB:
@@ -83,7 +91,9 @@ def grown(daemon: Daemon, before: int) -> int:
 
 
 @pytest.mark.parametrize("finished", ["no", "also"])
-def test_long_listings_that_no_client_reads_take_little_memory_and_give_it_back(daemon: Daemon, finished: str) -> None:
+def test_long_listings_that_no_client_reads_take_little_memory_and_give_it_back(
+    daemon: Daemon, finished: str
+) -> None:
     before = memory(daemon)
     question = b'{"verb":"job-status","finished":"%s","limit":1000}' % finished.encode()
     clients = [deaf(daemon, question, 50) for _ in range(60)]
@@ -121,7 +131,11 @@ def test_events_that_no_client_reads_are_there_once(daemon: Daemon) -> None:
 def test_a_client_that_reads_late_gets_every_answer_in_order(daemon: Daemon) -> None:
     raw = Raw(daemon.socket)
     raw.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-    raw.socket.sendall(b"".join(encode(b'{"verb":"job-status","id":%d,"limit":20}' % number) for number in range(300)))
+    raw.socket.sendall(
+        b"".join(
+            encode(b'{"verb":"job-status","id":%d,"limit":20}' % number) for number in range(300)
+        )
+    )
     for number in range(300):
         reply = raw.receive()
         assert reply is not None
@@ -135,7 +149,12 @@ def test_a_page_has_so_many_bytes_and_the_pages_are_the_whole(daemon: Daemon) ->
         return len(msgspec.json.encode(page.jobs))
 
     with daemon.session() as session:
-        for finished, jobs, count in (("no", (), JOBS - ENDED), ("also", (), JOBS), ("only", (), ENDED), ("also", NAMES, JOBS)):
+        for finished, jobs, count in (
+            ("no", (), JOBS - ENDED),
+            ("also", (), JOBS),
+            ("only", (), ENDED),
+            ("also", NAMES, JOBS),
+        ):
             pages = list(session.pages(JobStatus(jobs=jobs, finished=finished)))
             assert max(map(size, pages)) < MOST_BYTES + 10_000
             names = [job.id.partition(".")[0] for page in pages for job in page.jobs]
@@ -156,15 +175,23 @@ def test_a_job_that_is_longer_than_a_page_is_a_page(tmp_path: Path) -> None:
     with Daemon(tmp_path, config=emulated()) as daemon, daemon.session() as session:
         for size in (10, 100_000, 10, 10):
             variables = {"A": "\x01" * size}  # six letters each in JSON
-            session.ask(Submit(spec=Spec(script="sleep 9\n", directory="/", hold="u", variables=variables)), SubmissionRecord)
+            session.ask(
+                Submit(spec=Spec(script="sleep 9\n", directory="/", hold="u", variables=variables)),
+                SubmissionRecord,
+            )
         pages = list(session.pages(JobStatus()))
-        assert [[job.id for job in page.jobs] for page in pages] == [["1.qbatch"], ["2.qbatch"], ["3.qbatch", "4.qbatch"]]
+        assert [[job.id for job in page.jobs] for page in pages] == [
+            ["1.qbatch"],
+            ["2.qbatch"],
+            ["3.qbatch", "4.qbatch"],
+        ]
 
 
 def test_an_answer_that_no_client_would_read_is_refused(tmp_path: Path) -> None:
     queues = "\n".join(f'[[queue]]\nname = "queue-{number}"' for number in range(100))
     with Daemon(tmp_path, config=emulated(queues=queues)) as daemon, daemon.session() as session:
-        with pytest.raises(Refusal, match="ask for less at once") as error:  # a host names its queues
+        # A host names its queues.
+        with pytest.raises(Refusal, match="ask for less at once") as error:
             session.ask(HostStatus(hosts=("n1",) * 80_000), Hosts)
         assert error.value.code == "too-large"
         assert len(session.ask(HostStatus(hosts=("n1",) * 1000), Hosts).hosts) == 1000
@@ -233,7 +260,9 @@ def test_beyond_the_limit_of_all_those_with_little_unread_are_answered() -> None
 def test_no_user_takes_all_connections() -> None:
     with tempfile.TemporaryDirectory(prefix="qbatch-open-") as place:
         os.chmod(place, 0o755)
-        with Daemon(Path(place), config=emulated()).start(wrap=("prlimit", "--nofile=160:160")) as daemon:
+        with Daemon(Path(place), config=emulated()).start(
+            wrap=("prlimit", "--nofile=160:160")
+        ) as daemon:
             os.chmod(daemon.socket, 0o666)
             clients = []
             while True:  # 80 are taken, 70 of one user

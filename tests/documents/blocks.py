@@ -1,8 +1,10 @@
-"""The blocks of code of the Markdown documents, each with its place and with what its page asks a test to do with it.
+"""The blocks of code of the Markdown documents, each with its place and with what its page asks a
+test to do with it.
 
 A comment of HTML before a block, which a reader of the page does not see, is for the test:
 
-- ``<!-- not run: REASON -->``: the block is not typed or executed; options of ``qbatch`` lines are still read by its parser;
+- ``<!-- not run: REASON -->``: the block is not typed or executed; options of ``qbatch`` lines are
+  still read by its parser;
 - ``<!-- before: COMMAND -->``: typed before the block: what the reader has done by then;
 - ``<!-- file: NAME -->``: the block is written to a file of this name before the page is run.
 """
@@ -28,7 +30,8 @@ _ASKED = re.compile(r" *<!-- (not run|before|file): (.*?) -->")
 
 @dataclass(frozen=True)
 class Block:
-    """A block: its document, the line of its first line, its language, its lines, and what the page asks of a test."""
+    """A block: its document, the line of its first line, its language, its lines, and what the page
+    asks of a test."""
 
     document: str
     line: int
@@ -48,7 +51,8 @@ class Block:
 
 
 def blocks_of(path: Path) -> list[Block]:
-    """Return the fenced blocks of a document; a fence that is never closed is a fault of the document."""
+    """Return the fenced blocks of a document; a fence that is never closed is a fault of the
+    document."""
     document = str(path.relative_to(ROOT))
     lines = path.read_text(encoding="utf-8").splitlines()
     found: list[Block] = []
@@ -64,7 +68,9 @@ def blocks_of(path: Path) -> list[Block]:
             found.append(Block(document, place + 2, language.strip(), inner, **asked))
             asked, place = {}, end
         elif lines[place].strip():
-            assert not asked, f"{document}:{place + 1}: a comment for the tests stands before no block"
+            assert not asked, (
+                f"{document}:{place + 1}: a comment for the tests stands before no block"
+            )
         place += 1
     return found
 
@@ -75,7 +81,8 @@ def every_block() -> list[Block]:
 
 
 def commands(block: Block) -> list[str]:
-    """Return the lines of a block for a shell; a line that ends in a backslash is one with the next."""
+    """Return the lines of a block for a shell; a line that ends in a backslash is one with the
+    next."""
     joined: list[str] = []
     for line in block.lines:
         if joined and joined[-1].endswith("\\"):

@@ -1,6 +1,8 @@
-"""The parts of the reference that the program knows: ``python -m tests.documents.reference`` writes them anew.
+"""The parts of the reference that the program knows: ``python -m tests.documents.reference`` writes
+them anew.
 
-A part stands in its page between ``<!-- generated: NAME -->`` and ``<!-- end -->``; the text around it is written by hand.
+A part stands in its page between ``<!-- generated: NAME -->`` and ``<!-- end -->``; the text around
+it is written by hand.
 """
 
 from __future__ import annotations
@@ -27,7 +29,13 @@ _PART = re.compile(r"(<!-- generated: ([\w -]+) -->\n).*?(<!-- end -->)", re.DOT
 
 def cell(text: str) -> str:
     """Return a text as a cell of a table takes it."""
-    return " ".join(text.split()).replace("|", "\\|").replace("``", "`").replace("<", "&lt;").replace("*", "\\*")
+    return (
+        " ".join(text.split())
+        .replace("|", "\\|")
+        .replace("``", "`")
+        .replace("<", "&lt;")
+        .replace("*", "\\*")
+    )
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
@@ -49,21 +57,34 @@ def qbatch_commands() -> Iterator[str]:
         yield from (f"### qbatch {name}", "")
         if parts:
             yield from (_paragraphs(str(command.help)), "")
-        for words, each in [(f"qbatch {name} {part}", one) for part, one in parts.items()] or [(f"qbatch {name}", command)]:
+        for words, each in [(f"qbatch {name} {part}", one) for part, one in parts.items()] or [
+            (f"qbatch {name}", command)
+        ]:
             if parts:
                 yield from (f"#### {words}", "")
             usage = " ".join(each.collect_usage_pieces(_context(each, words)))
-            yield from ("```text", f"{words} {usage}", "```", "", _paragraphs(str(each.help)), *_parameters(each, words))
+            yield from (
+                "```text",
+                f"{words} {usage}",
+                "```",
+                "",
+                _paragraphs(str(each.help)),
+                *_parameters(each, words),
+            )
 
 
 def _paragraphs(text: str) -> str:
-    return "\n\n".join(" ".join(part.split()).replace("``", "`") for part in re.split(r"\n\s*\n", text.strip()))
+    return "\n\n".join(
+        " ".join(part.split()).replace("``", "`") for part in re.split(r"\n\s*\n", text.strip())
+    )
 
 
 def _parameters(command: object, words: str) -> Iterator[str]:
     context = _context(command, words)
     records = (parameter.get_help_record(context) for parameter in command.get_params(context))  # type: ignore[attr-defined]
-    rows = [(f"`{cell(term)}`".replace("&lt;", "<"), cell(text)) for term, text in filter(None, records)]
+    rows = [
+        (f"`{cell(term)}`".replace("&lt;", "<"), cell(text)) for term, text in filter(None, records)
+    ]
     yield from table(("argument or option", "meaning"), rows)
 
 
@@ -76,7 +97,10 @@ def pbs_commands() -> Iterator[str]:
         yield from (*re.sub(r"\n +", "\n    ", command.usage).splitlines(), "```")
         for paragraph in paragraphs:
             yield from ("", paragraph.replace("``", "`"))
-        rows = [(f"`{option}{f' {argument}' if argument else ''}`", cell(text)) for option, argument, text in options]
+        rows = [
+            (f"`{option}{f' {argument}' if argument else ''}`", cell(text))
+            for option, argument, text in options
+        ]
         yield from table(("option", "meaning"), rows)
 
 
@@ -84,22 +108,53 @@ def policies() -> Iterator[str]:
     """Yield each policy with its source and its parameters."""
     for name, entry in POLICIES.items():
         meaning = cell(entry.meaning)
-        yield from ("", f"### {name}", "", f"{meaning[0].upper()}{meaning[1:]}.", "", f"Source: {entry.source}.")
-        rows = [(f"`{one.name}`", f"`{one.default}`", cell(one.values), cell(one.meaning)) for one in entry.parameters]
-        yield from table(("parameter", "default", "values", "meaning"), rows) if rows else ("", "It has no parameters.", "")
+        yield from (
+            "",
+            f"### {name}",
+            "",
+            f"{meaning[0].upper()}{meaning[1:]}.",
+            "",
+            f"Source: {entry.source}.",
+        )
+        rows = [
+            (f"`{one.name}`", f"`{one.default}`", cell(one.values), cell(one.meaning))
+            for one in entry.parameters
+        ]
+        yield from (
+            table(("parameter", "default", "values", "meaning"), rows)
+            if rows
+            else ("", "It has no parameters.", "")
+        )
 
 
 def metrics() -> Iterator[str]:
     """Yield the table of metrics."""
-    rows = [(f"`{one.name}`", one.unit, cell(one.meaning), f"`{one.formula}`".replace("|", "\\|"), one.source) for one in METRICS]
+    rows = [
+        (
+            f"`{one.name}`",
+            one.unit,
+            cell(one.meaning),
+            f"`{one.formula}`".replace("|", "\\|"),
+            one.source,
+        )
+        for one in METRICS
+    ]
     yield from table(("name", "unit", "meaning", "formula", "source"), rows)
 
 
 def config_keys() -> Iterator[str]:
     """Yield the tables of configuration keys."""
-    for where, title in (("", "At the top"), ("pool", "In `[[pool]]`"), ("queue", "In `[[queue]]`")):
+    for where, title in (
+        ("", "At the top"),
+        ("pool", "In `[[pool]]`"),
+        ("queue", "In `[[queue]]`"),
+    ):
         yield from ("", f"### {title}")
-        rows = [(f"`{key.name}`", f"`{key.default}`", cell(key.meaning)) for key in KEYS if key.table == where]
+        rows = [
+            (f"`{key.name}`", f"`{key.default}`", cell(key.meaning))
+            for key in KEYS
+            if key.table == where
+        ]
         yield from table(("key", "default", "meaning"), rows)
 
 
@@ -115,34 +170,54 @@ def pbs_exit_codes() -> Iterator[str]:
 
 def variables() -> Iterator[str]:
     """Yield the environment variables."""
-    yield from table(("variable", "meaning"), [(f"`{name}`", meaning) for name, meaning in VARIABLES.items()])
+    yield from table(
+        ("variable", "meaning"), [(f"`{name}`", meaning) for name, meaning in VARIABLES.items()]
+    )
 
 
 def verbs() -> Iterator[str]:
     """Yield the table of verbs of the protocol."""
     rows = []
     for kind in requests.REQUESTS:
-        fields = ", ".join(f"`{name}`" for name in kind.__struct_fields__ if name not in ("v", "id"))
-        rows.append((f"`{kind.__struct_config__.tag}`", kind.role, fields or "-", cell(str(kind.__doc__))))
+        fields = ", ".join(
+            f"`{name}`" for name in kind.__struct_fields__ if name not in ("v", "id")
+        )
+        rows.append(
+            (f"`{kind.__struct_config__.tag}`", kind.role, fields or "-", cell(str(kind.__doc__)))
+        )
     yield from table(("verb", "role", "fields", "what it does"), rows)
 
 
 def error_codes() -> Iterator[str]:
     """Yield the table of error codes of the protocol."""
-    rows = [(f"`{code}`", f"{pbs} ({code_of(pbs)})", str(exit_code)) for code, (pbs, exit_code) in errors.CODES.items()]
-    yield from table(("code", "PBS error number (exit code of the PBS commands)", "exit code of `qbatch`"), rows)
+    rows = [
+        (f"`{code}`", f"{pbs} ({code_of(pbs)})", str(exit_code))
+        for code, (pbs, exit_code) in errors.CODES.items()
+    ]
+    yield from table(
+        ("code", "PBS error number (exit code of the PBS commands)", "exit code of `qbatch`"), rows
+    )
 
 
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
-    "qbatch commands": qbatch_commands, "pbs commands": pbs_commands, "policies": policies, "metrics": metrics,
-    "config keys": config_keys, "exit codes": exit_codes, "pbs exit codes": pbs_exit_codes, "variables": variables,
-    "verbs": verbs, "error codes": error_codes,
-}  # fmt: skip
+    "qbatch commands": qbatch_commands,
+    "pbs commands": pbs_commands,
+    "policies": policies,
+    "metrics": metrics,
+    "config keys": config_keys,
+    "exit codes": exit_codes,
+    "pbs exit codes": pbs_exit_codes,
+    "variables": variables,
+    "verbs": verbs,
+    "error codes": error_codes,
+}
 
 
 def generated(text: str) -> str:
     """Return a page with its generated parts made anew."""
-    return _PART.sub(lambda found: found[1] + "\n".join(PARTS[found[2]]()).rstrip() + "\n\n" + found[3], text)
+    return _PART.sub(
+        lambda found: found[1] + "\n".join(PARTS[found[2]]()).rstrip() + "\n\n" + found[3], text
+    )
 
 
 def main() -> None:

@@ -22,14 +22,16 @@ from tests.documents.blocks import ROOT
 PROMPT = re.compile(rb"\x1e([0-9]+)\x1e")
 FULL_SCREEN, CLEARED, LEFT = b"\x1b[?1049h", b"\x1b[H\x1b[2J", b"\x1b[?1049l"
 PATIENCE, QUIET, BUSY, LEAVING = 600.0, 1.5, 6.0, 20.0
-"""Seconds: for a line; for which a full screen has been still; after which it is taken to be always moving; to leave it."""
+"""Seconds: for a line; for which a full screen has been still; after which it is taken to be always
+moving; to leave it."""
 
 
 class TypedShell:
     """A context manager; ``type`` returns what a line printed and how it ended.
 
-    ``home``: its HOME and working directory, with the logs of ``traces/`` and the way to the program as after ``make demo``.
-    Places outside that documents name are kept in it: ``/tmp`` and the accounting of a PBS.
+    ``home``: its HOME and working directory, with the logs of ``traces/`` and the way to the
+    program as after ``make demo``. Places outside that documents name are kept in it: ``/tmp`` and
+    the accounting of a PBS.
     """
 
     def __init__(self, home: Path) -> None:
@@ -42,12 +44,24 @@ class TypedShell:
         own.mkdir(parents=True)
         ours = Path(sys.executable).parent
         (own / "activate").write_text(f'PATH="{home}/bin:{ours}:$PATH"\n', encoding="utf-8")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("QBATCH_", "PBS_", "XDG_"))}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("QBATCH_", "PBS_", "XDG_"))
+        }
         self.environment = {
-            **kept, "HOME": str(home), "XDG_RUNTIME_DIR": str(home / "run"), "QBATCH_CACHE": str(cache_directory()),
-            "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "PATH": f"{home}/bin:{ours}:{os.environ['PATH']}",
-            "PS1": "", "PS2": "", "PROMPT_COMMAND": "printf '\\036%d\\036' $?", "HISTFILE": "/dev/null",
-        }  # fmt: skip
+            **kept,
+            "HOME": str(home),
+            "XDG_RUNTIME_DIR": str(home / "run"),
+            "QBATCH_CACHE": str(cache_directory()),
+            "PYTHONPATH": str(ROOT),
+            "TERM": "xterm-256color",
+            "PATH": f"{home}/bin:{ours}:{os.environ['PATH']}",
+            "PS1": "",
+            "PS2": "",
+            "PROMPT_COMMAND": "printf '\\036%d\\036' $?",
+            "HISTFILE": "/dev/null",
+        }
         self._seen = b""
 
     def __enter__(self) -> TypedShell:
@@ -55,7 +69,9 @@ class TypedShell:
         if self.pid == 0:
             os.chdir(self.home)
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-            os.execvpe("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"], self.environment)
+            os.execvpe(
+                "bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"], self.environment
+            )
         self._until_prompt()
         self.type("stty -echo")
         return self
@@ -75,7 +91,8 @@ class TypedShell:
             now = time.monotonic()
             assert now < limit, f"no prompt after {PATIENCE:g} s: {self._seen[-2000:]!r}"
             is_drawing = FULL_SCREEN in self._seen or CLEARED in self._seen
-            if is_drawing and LEFT not in self._seen and now > last + QUIET:  # it has drawn what there is
+            # It has drawn what there is.
+            if is_drawing and LEFT not in self._seen and now > last + QUIET:
                 last = begin = now + LEAVING
                 os.write(self._file, b"q")
             if select.select([self._file], [], [], 0.2)[0]:
@@ -87,9 +104,13 @@ class TypedShell:
     def __exit__(self, *_: object) -> None:
         for path in self.home.rglob("qbatch.sock"):
             subprocess.run(
-                [sys.executable, "-m", "qbatch", "down", "--jobs", "--socket", str(path)], env=self.environment,
-                cwd=self.home, capture_output=True, timeout=60, check=False,
-            )  # fmt: skip
+                [sys.executable, "-m", "qbatch", "down", "--jobs", "--socket", str(path)],
+                env=self.environment,
+                cwd=self.home,
+                capture_output=True,
+                timeout=60,
+                check=False,
+            )
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         os.close(self._file)

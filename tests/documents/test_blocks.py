@@ -1,4 +1,5 @@
-"""Every block of code of the documents: shell lines are typed, Python is executed, TOML is read, job scripts are submitted."""
+"""Every block of code of the documents: shell lines are typed, Python is executed, TOML is read,
+job scripts are submitted."""
 
 from __future__ import annotations
 
@@ -35,20 +36,27 @@ PHOTOGRAPHED = {"report.png"}
 """Pictures of a page in a browser after some clicks, made by hand."""
 
 LANGUAGES = {"bash", "python", "toml", "sh", "text", "yaml", "dockerfile", "json", "csv", "mermaid"}
-JOBS = [Sample(n, BASE + 60 * n, 30, 120 + n, 1, 4, 600, n % 7 != 0, f"user{n % 3}", "batch") for n in range(1, 41)]
+JOBS = [
+    Sample(n, BASE + 60 * n, 30, 120 + n, 1, 4, 600, n % 7 != 0, f"user{n % 3}", "batch")
+    for n in range(1, 41)
+]
 
 
 def prepare(home: Path, blocks: list[Block]) -> None:
-    """Lay out what a reader has: accounting files of a PBS, sacct on PATH, and the files that the page shows."""
+    """Lay out what a reader has: accounting files of a PBS, sacct on PATH, and the files that the
+    page shows."""
     for block in blocks:
         if block.file:
             (home / block.file).parent.mkdir(parents=True, exist_ok=True)
             (home / block.file).write_text(block.text, encoding="utf-8")
     spool = home / "spool" / "server_priv" / "accounting"
     spool.mkdir(parents=True)
-    (spool / "20231114").write_text("".join("\n".join(pbs_pro(job)) + "\n" for job in JOBS), encoding="utf-8")
+    (spool / "20231114").write_text(
+        "".join("\n".join(pbs_pro(job)) + "\n" for job in JOBS), encoding="utf-8"
+    )
     (home / "rows").write_text(
-        SACCT_HEADER + "\n" + "".join("\n".join(slurm(job)) + "\n" for job in JOBS), encoding="utf-8"
+        SACCT_HEADER + "\n" + "".join("\n".join(slurm(job)) + "\n" for job in JOBS),
+        encoding="utf-8",
     )
     command = home / "bin" / "sacct"
     command.write_text(f"#!/bin/sh\ncat {home}/rows\n", encoding="utf-8")
@@ -56,10 +64,13 @@ def prepare(home: Path, blocks: list[Block]) -> None:
 
 
 def read_only(line: str) -> None:
-    """Check what can be checked of a line that is not typed: goals of make, files that are copied, options of qbatch."""
+    """Check what can be checked of a line that is not typed: goals of make, files that are copied,
+    options of qbatch."""
     words = line.partition("#")[0].split()
     if words[0] == "make":
-        subprocess.run(["make", "-n", words[1]], cwd=ROOT, capture_output=True, check=True, timeout=60)
+        subprocess.run(
+            ["make", "-n", words[1]], cwd=ROOT, capture_output=True, check=True, timeout=60
+        )
     elif words[0] == "cp":
         assert list((ROOT / "systemd").glob(words[1].removeprefix("systemd/"))), line
     elif words[0] == "qbatch":
@@ -69,14 +80,22 @@ def read_only(line: str) -> None:
 
 
 def is_run(block: Block) -> bool:
-    return block.language in ("bash", "python") and not block.not_run and not block.file and "def test_" not in block.text
+    return (
+        block.language in ("bash", "python")
+        and not block.not_run
+        and not block.file
+        and "def test_" not in block.text
+    )
 
 
-@pytest.mark.parametrize("document", sorted({block.document for block in every_block() if is_run(block)}))
+@pytest.mark.parametrize(
+    "document", sorted({block.document for block in every_block() if is_run(block)})
+)
 def test_a_page_runs_from_its_first_line_to_its_last(
     document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its shell lines are typed into one shell, its Python is executed in one namespace, in the same folder, in order."""
+    """Its shell lines are typed into one shell, its Python is executed in one namespace, in the
+    same folder, in order."""
     blocks = blocks_of(ROOT / document)
     space: dict[str, object] = {"__name__": "__page__"}
     with TypedShell(tmp_path) as shell:
@@ -95,12 +114,15 @@ def test_a_page_runs_from_its_first_line_to_its_last(
                 said, code = shell.type(line)
                 assert code == 0, f"{block.name}: {line}\n{said}"
                 assert "Traceback" not in said, f"{block.name}: {line}\n{said}"
-    for name in re.findall(r"!\[[^]]*\]\([^)]*\bimages/([^)]+\.png)\)", (ROOT / document).read_text(encoding="utf-8")):
+    for name in re.findall(
+        r"!\[[^]]*\]\([^)]*\bimages/([^)]+\.png)\)", (ROOT / document).read_text(encoding="utf-8")
+    ):
         assert is_drawn_as_shown(tmp_path / name, ROOT / "docs" / "images" / name), name
 
 
 def is_drawn_as_shown(drawn: Path, shown: Path) -> bool:
-    """Return whether the commands of a page draw the picture that the page shows (QBATCH_NEW_PICTURES=1: keep the new one)."""
+    """Return whether the commands of a page draw the picture that the page shows
+    (QBATCH_NEW_PICTURES=1: keep the new one)."""
     if drawn.name in PHOTOGRAPHED:
         return shown.is_file()
     if os.environ.get("QBATCH_NEW_PICTURES"):
@@ -109,7 +131,12 @@ def is_drawn_as_shown(drawn: Path, shown: Path) -> bool:
 
 
 def test_a_line_that_is_not_typed_has_options_that_exist() -> None:
-    lines = [line for block in every_block() if block.language == "bash" and block.not_run for line in commands(block)]
+    lines = [
+        line
+        for block in every_block()
+        if block.language == "bash" and block.not_run
+        for line in commands(block)
+    ]
     for line in lines:
         read_only(line)
     assert sum(line.startswith("qbatch ") for line in lines) > 10
@@ -121,7 +148,8 @@ def test_a_line_that_is_not_typed_has_options_that_exist() -> None:
     ids=lambda block: block.name,
 )
 def test_a_configuration_or_machine_file_is_read(block: Block, tmp_path: Path) -> None:
-    """What it is shows in its tables: hosts make a machine file, a list of policies a sweep, all else configures a server."""
+    """What it is shows in its tables: hosts make a machine file, a list of policies a sweep, all
+    else configures a server."""
     path = tmp_path / "example.toml"
     path.write_text(block.text, encoding="utf-8")
     written = tomllib.loads(block.text)
@@ -136,7 +164,9 @@ def test_a_configuration_or_machine_file_is_read(block: Block, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "block", [block for block in every_block() if block.language in ("yaml", "json")], ids=lambda block: block.name
+    "block",
+    [block for block in every_block() if block.language in ("yaml", "json")],
+    ids=lambda block: block.name,
 )
 def test_a_file_for_another_program_can_be_read_by_it(block: Block) -> None:
     assert yaml.safe_load(block.text) if block.language == "yaml" else json.loads(block.text)
@@ -145,7 +175,10 @@ def test_a_file_for_another_program_can_be_read_by_it(block: Block) -> None:
 def test_the_frames_of_the_protocol_are_those_of_a_daemon(tmp_path: Path) -> None:
     (block,) = [block for block in every_block() if block.lines[0].startswith("-> ")]
     sent = [line[3:] for line in block.lines if line.startswith("-> ")]
-    answers = {each["id"]: each for each in (json.loads(line[3:]) for line in block.lines if line.startswith("<- "))}
+    answers = {
+        each["id"]: each
+        for each in (json.loads(line[3:]) for line in block.lines if line.startswith("<- "))
+    }
     assert len(sent) + len(answers) == len(block.lines)
     for line in sent:
         msgspec.json.decode(line.encode(), type=AnyRequest)
@@ -156,7 +189,12 @@ def test_the_frames_of_the_protocol_are_those_of_a_daemon(tmp_path: Path) -> Non
         for line in sent:
             connection.sendall(encode(line.encode()))
         while len(heard) < len(sent):
-            heard.update({each["id"]: each for each in map(json.loads, splitter.feed(connection.recv(1 << 16)))})
+            heard.update(
+                {
+                    each["id"]: each
+                    for each in map(json.loads, splitter.feed(connection.recv(1 << 16)))
+                }
+            )
     job = answers[7]["result"]["job"]
     assert re.fullmatch(r"\d+\.qbatch", job)
     heard[7]["result"]["job"] = job  # type: ignore[index]
@@ -167,26 +205,37 @@ def test_the_frames_of_the_protocol_are_those_of_a_daemon(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "block", [block for block in every_block() if block.language == "sh" and not block.file], ids=lambda block: block.name
+    "block",
+    [block for block in every_block() if block.language == "sh" and not block.file],
+    ids=lambda block: block.name,
 )
 def test_a_job_script_runs(block: Block, tmp_path: Path) -> None:
-    """It runs on a server with a policy that resizes jobs, which is what the scripts of the documents show."""
+    """It runs on a server with a policy that resizes jobs, which is what the scripts of the
+    documents show."""
     with Daemon(tmp_path, "--policy", "equispatial", "--procs", "16") as daemon:
         (tmp_path / "job.sh").write_text(block.text + "echo has $NCPUS\n", encoding="utf-8")
-        job = daemon.run("qsub", "-N", "resized", "-j", "oe", "-W", "block=true", "job.sh").stdout.split(".")[0]
+        job = daemon.run(
+            "qsub", "-N", "resized", "-j", "oe", "-W", "block=true", "job.sh"
+        ).stdout.split(".")[0]
         assert (tmp_path / f"resized.o{job}").read_text(encoding="utf-8") == "has 8\n"
 
 
 @pytest.mark.parametrize(
-    "block", [block for block in every_block() if block.language == "python" and "def test_" in block.text],
+    "block",
+    [block for block in every_block() if block.language == "python" and "def test_" in block.text],
     ids=lambda block: block.name,
-)  # fmt: skip
+)
 def test_a_test_of_the_documents_passes(block: Block, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(block.text, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"], cwd=tmp_path, text=True,
-        capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -195,7 +244,11 @@ def test_every_block_has_a_language_that_a_test_knows() -> None:
 
 
 def test_every_picture_is_shown_by_a_document() -> None:
-    shown = {Path(name).name for path in DOCUMENTS for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", path.read_text("utf-8"))}
+    shown = {
+        Path(name).name
+        for path in DOCUMENTS
+        for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", path.read_text("utf-8"))
+    }
     assert {path.name for path in (ROOT / "docs" / "images").iterdir()} <= shown
 
 
@@ -217,5 +270,8 @@ def test_every_link_leads_somewhere() -> None:
 def anchors_of(path: Path) -> set[str]:
     text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    plain = [re.sub(r"[^\w\s-]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title)).strip().lower() for title in titles]
+    plain = [
+        re.sub(r"[^\w\s-]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title)).strip().lower()
+        for title in titles
+    ]
     return {re.sub(r"[-\s]+", "-", title) for title in plain}

@@ -14,8 +14,12 @@ WRITTEN_BY_A_COMMAND = "-results.md"
 
 ABOUT_THE_WORDS = ("tests/documents/language.py", "tests/documents/test_language.py")
 
-DATA = re.compile(r"a sentence of \d+ words: (.* = |import |def |.*( -?[\d.]+;?){5}|vnode state |Queue Max |Job ID )")
-"""How long sentences begin that are data of a test: TOML, scripts, logs, tables of numbers, listings of PBS."""
+DATA = re.compile(
+    r"a sentence of \d+ words: (.* = |import |def |.*( -?[\d.]+;?){5}|vnode state |Queue Max |Job "
+    r"ID )"
+)
+"""How long sentences begin that are data of a test: TOML, scripts, logs, tables of numbers,
+listings of PBS."""
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -26,8 +30,14 @@ def test_a_document_is_in_plain_language(path) -> None:
 
 
 def test_what_is_not_plain_is_found_with_its_line() -> None:
-    text = "A job waits.\n\nNobody knows whose job it is; it is told.\n\n" + "word " * 36 + "end.\n\nUsers who wait go `who`.\n"
-    found = [(each.line, each.text.partition(":")[0]) for each in findings_in(text, ROOT / "page.md")]
+    text = (
+        "A job waits.\n\nNobody knows whose job it is; it is told.\n\n"
+        + "word " * 36
+        + "end.\n\nUsers who wait go `who`.\n"
+    )
+    found = [
+        (each.line, each.text.partition(":")[0]) for each in findings_in(text, ROOT / "page.md")
+    ]
     assert found == [(5, "a sentence of 37 words"), (3, "'whose'"), (3, "'Nobody'"), (3, "'told'")]
 
 

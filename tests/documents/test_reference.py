@@ -6,7 +6,9 @@ import pytest
 
 from tests.documents.reference import PARTS, REFERENCE, generated
 
-PAGES = sorted(path for path in REFERENCE.glob("*.md") if "<!-- generated:" in path.read_text(encoding="utf-8"))
+PAGES = sorted(
+    path for path in REFERENCE.glob("*.md") if "<!-- generated:" in path.read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

@@ -1,4 +1,5 @@
-"""The site builds, strictly and without a network: no dead link, no page that is left out; a page is found by search."""
+"""The site builds, strictly and without a network: no dead link, no page that is left out; a page
+is found by search."""
 
 from __future__ import annotations
 
@@ -14,9 +15,20 @@ from tests.documents.blocks import ROOT
 
 def test_the_site_builds_and_asks_no_other_host(tmp_path: Path) -> None:
     done = subprocess.run(
-        [Path(sys.executable).with_name("mkdocs"), "build", "--quiet", "--strict", "--site-dir", str(tmp_path)],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
+        [
+            Path(sys.executable).with_name("mkdocs"),
+            "build",
+            "--quiet",
+            "--strict",
+            "--site-dir",
+            str(tmp_path),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     pages = [path for path in tmp_path.rglob("*.html") if path.name != "404.html"]
     assert len(pages) == len(list((ROOT / "docs").rglob("*.md")))

@@ -1,4 +1,5 @@
-"""The policies of the guides and the tutorial keep the contract, and what the pages say of each is so."""
+"""The policies of the guides and the tutorial keep the contract, and what the pages say of each is
+so."""
 
 from __future__ import annotations
 
@@ -35,8 +36,15 @@ IN_CONTRACT = ("WidestFirst", "FairShare", "Multifactor", "Express", "Guarded")
 
 def codes() -> list[str]:
     """Return the code of each policy that a page lets its reader write into a file, once."""
-    blocks = [block for path in DOCUMENTS for block in blocks_of(path) if block.language == "python" and block.file]
-    return list({name_of(block.text): block.text for block in blocks if "def decide" in block.text}.values())
+    blocks = [
+        block
+        for path in DOCUMENTS
+        for block in blocks_of(path)
+        if block.language == "python" and block.file
+    ]
+    return list(
+        {name_of(block.text): block.text for block in blocks if "def decide" in block.text}.values()
+    )
 
 
 def name_of(code: str) -> str:
@@ -45,14 +53,16 @@ def name_of(code: str) -> str:
 
 
 def policies() -> dict[str, type[Any]]:
-    """Return the policies in Python; the compiled one has a test of its own (tests/planning/test_compiled_policy.py)."""
+    """Return the policies in Python; the compiled one has a test of its own
+    (tests/planning/test_compiled_policy.py)."""
     found: dict[str, type[Any]] = {}
     for code in codes():
         if "CompiledPolicy" in code:
             continue
         name = name_of(code)
         space: dict[str, Any] = {"__name__": "mine"}
-        exec(code.replace("cache=True", ""), space)  # what is read from no file has no place in a cache
+        # What is read from no file has no place in a cache.
+        exec(code.replace("cache=True", ""), space)
         found[name] = space[name]
     return found
 
@@ -77,21 +87,39 @@ def test_the_contract_is_kept(tmp_path: Path) -> None:
         name = name_of(code)
         (tmp_path / f"{name.lower()}.py").write_text(code, encoding="utf-8")
     done = subprocess.run(
-        [Path(sys.executable).with_name("pytest"), "-v", "-p", "no:cacheprovider", ROOT / "tests" / "contract",
-         *(word for name in IN_CONTRACT for word in ("--policy", f"{name.lower()}:{name}"))],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        [
+            Path(sys.executable).with_name("pytest"),
+            "-v",
+            "-p",
+            "no:cacheprovider",
+            ROOT / "tests" / "contract",
+            *(word for name in IN_CONTRACT for word in ("--policy", f"{name.lower()}:{name}")),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     for name in IN_CONTRACT:
-        assert len(re.findall(rf"\[{name.lower()}:{name}\b.* PASSED", done.stdout)) > 10, done.stdout
+        assert len(re.findall(rf"\[{name.lower()}:{name}\b.* PASSED", done.stdout)) > 10, (
+            done.stdout
+        )
 
 
 def test_the_examples_compare_policies_under_which_jobs_wait(tmp_path: Path) -> None:
-    (tmp_path / "widest.py").write_text(next(code for code in codes() if "WidestFirst" in code), encoding="utf-8")
+    (tmp_path / "widest.py").write_text(
+        next(code for code in codes() if "WidestFirst" in code), encoding="utf-8"
+    )
     lines = [line for block in blocks_of(DOCUMENTS[0]) for line in block.lines]
     replays = 0
-    for line in (line for line in lines if line.startswith(("qbatch replay", "qbatch generate origin2000"))):
-        words = [str(ROOT / word) if word.startswith("traces/") else word for word in line.split()[1:]]
+    for line in (
+        line for line in lines if line.startswith(("qbatch replay", "qbatch generate origin2000"))
+    ):
+        words = [
+            str(ROOT / word) if word.startswith("traces/") else word for word in line.split()[1:]
+        ]
         is_replay = words[0] == "replay"
         done = command(*words, *(["--json", "--quiet"] if is_replay else []), cwd=tmp_path)
         if is_replay:
@@ -121,7 +149,10 @@ def test_a_quote_is_what_a_submission_would_be_answered() -> None:
 
 def test_the_least_used_user_comes_first() -> None:
     engine = Engine(one_host(4), OWN["FairShare"]())
-    jobs = [Job(number=n, submit=0, procs=4, estimate=SECOND, user=user) for n, user in enumerate((1, 1, 2))]
+    jobs = [
+        Job(number=n, submit=0, procs=4, estimate=SECOND, user=user)
+        for n, user in enumerate((1, 1, 2))
+    ]
     engine.handle(0, [Submitted(job) for job in jobs])
     engine.handle(SECOND, [Finished(0)])
     assert list(engine.view().running) == [2]

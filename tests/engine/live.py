@@ -1,4 +1,5 @@
-"""A life as a daemon has it: arrivals, ends early and late, jobs taken back, hosts that close and open."""
+"""A life as a daemon has it: arrivals, ends early and late, jobs taken back, hosts that close and
+open."""
 
 from __future__ import annotations
 
@@ -9,7 +10,16 @@ from collections.abc import Iterable
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.model.actions import Action, Resume, Start, Suspend, parts_of
-from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Returned, Submitted, Withdrawn, Woken
+from qbatch.model.events import (
+    Event,
+    Finished,
+    HostClosed,
+    HostOpened,
+    Returned,
+    Submitted,
+    Withdrawn,
+    Woken,
+)
 from qbatch.model.job import PLACINGS, ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.view import View
@@ -19,10 +29,14 @@ SECOND = 1_000_000
 MACHINES = {
     "one host": one_host(8),
     "spanned hosts": Machine((Host("a", 3), Host("b", 4), Host("c", 1))),
-    "hosts with memory": Machine((Host("a", 8, 1000), Host("b", 4, 3000), Host("c", 4)), single_host=True),
+    "hosts with memory": Machine(
+        (Host("a", 8, 1000), Host("b", 4, 3000), Host("c", 4)), single_host=True
+    ),
     "hosts without memory": Machine((Host("a", 3), Host("b", 5)), single_host=True),
     "one host with memory": Machine((Host("a", 8, 1000),)),
-    "chunks": Machine((Host("a", 4, 1000), Host("b", 2), Host("c", 4, 3000), Host("d", 3, 500)), chunked=True),
+    "chunks": Machine(
+        (Host("a", 4, 1000), Host("b", 2), Host("c", 4, 3000), Host("d", 3, 500)), chunked=True
+    ),
 }
 
 
@@ -34,14 +48,21 @@ def random_chunks(rng: random.Random, machine: Machine) -> dict[str, object]:
     is_exclusive = rng.random() < 0.15
     if rng.random() < 0.25:
         procs = rng.randint(1, machine.procs)
-        return {"procs": procs, "memory": rng.choice(sizes), "is_exclusive": is_exclusive, "placing": "free"}
+        return {
+            "procs": procs,
+            "memory": rng.choice(sizes),
+            "is_exclusive": is_exclusive,
+            "placing": "free",
+        }
     chunks = tuple(
         ChunkRequest(
-            rng.choice((1, 1, 1, 2, 3)), rng.randint(1, rng.choice((1, 2, widest))), rng.choice(sizes),
+            rng.choice((1, 1, 1, 2, 3)),
+            rng.randint(1, rng.choice((1, 2, widest))),
+            rng.choice(sizes),
             rng.randrange(len(machine.hosts)) if rng.random() < 0.2 else -1,
         )
         for _ in range(rng.choice((1, 1, 2, 3)))
-    )  # fmt: skip
+    )
     return {
         "procs": sum(chunk.count * chunk.procs for chunk in chunks),
         "memory": sum(chunk.count * chunk.memory for chunk in chunks),
@@ -53,9 +74,12 @@ def random_chunks(rng: random.Random, machine: Machine) -> dict[str, object]:
 
 def every_policy() -> list[str]:
     names = []
-    is_uncompiled = os.environ.get("QBATCH_FEW_POLICIES", os.environ.get("NUMBA_DISABLE_JIT")) == "1"
+    is_uncompiled = (
+        os.environ.get("QBATCH_FEW_POLICIES", os.environ.get("NUMBA_DISABLE_JIT")) == "1"
+    )
     for name, entry in POLICIES.items():
-        # Uncompiled, where lines are counted, each policy once is enough, and a search of a few orders.
+        # Uncompiled, where lines are counted, each policy once is enough, and a search of a few
+        # orders.
         names.append(f"{name}:nodes=20" if is_uncompiled and name == "bottom-line" else name)
         for parameter in entry.parameters if not is_uncompiled else ():
             if hasattr(parameter, "choices"):
@@ -66,12 +90,14 @@ def every_policy() -> list[str]:
 
 
 def pairs(*more: str) -> list[tuple[str, str]]:
-    """Return policies and names of machines that they take: defaults (and ``more``) on every machine, other parameters on one,
-    in turn."""
+    """Return policies and names of machines that they take: defaults (and ``more``) on every
+    machine, other parameters on one, in turn."""
     found = []
     for turn, name in enumerate([*every_policy(), *more]):
         taken = [each for each, machine in MACHINES.items() if takes(name, machine)]
-        found += [(name, each) for each in (taken if ":" not in name else [taken[turn % len(taken)]])]
+        found += [
+            (name, each) for each in (taken if ":" not in name else [taken[turn % len(taken)]])
+        ]
     return found
 
 
@@ -90,7 +116,8 @@ class Turn:
 
 
 class Slices:
-    """Round robin: every job runs for two seconds at a time, and keeps its memory while it is suspended."""
+    """Round robin: every job runs for two seconds at a time, and keeps its memory while it is
+    suspended."""
 
     name = "slices"
 
@@ -138,16 +165,30 @@ class Life:
         self.number += 1
         estimate = rng.choice((0, 1, 2, 3, 5, 8)) * SECOND + rng.choice((0, 0, 0, 1, 500_000))
         self.truth[self.number] = max(
-            0, rng.choice((estimate, estimate, estimate // 2, estimate - 1, estimate + SECOND // 3, 3 * estimate))
+            0,
+            rng.choice(
+                (
+                    estimate,
+                    estimate,
+                    estimate // 2,
+                    estimate - 1,
+                    estimate + SECOND // 3,
+                    3 * estimate,
+                )
+            ),
         )
         if self.machine.chunked:
             asked = random_chunks(rng, self.machine)
             asked["user"] = self.number % 3
             return Submitted(Job(number=self.number, submit=self.now, estimate=estimate, **asked))  # type: ignore[arg-type]
-        procs = rng.randint(1, rng.choice((2, self.machine.widest_job, self.machine.widest_job + 1)))
+        procs = rng.randint(
+            1, rng.choice((2, self.machine.widest_job, self.machine.widest_job + 1))
+        )
         memory = rng.choice((0, 0, 1, 300, 1000, 3000)) if self.machine.counts_memory else 0
         numbers = {"number": self.number, "user": self.number % 3}
-        return Submitted(Job(**numbers, submit=self.now, procs=procs, estimate=estimate, memory=memory))
+        return Submitted(
+            Job(**numbers, submit=self.now, procs=procs, estimate=estimate, memory=memory)
+        )
 
     def next(self, engine: Engine) -> tuple[int, list[Event]] | None:
         """Return the next instant and its events, or None when nothing is left to happen."""
@@ -170,13 +211,16 @@ class Life:
         if not self.is_ending:
             events += [self.job() for _ in range(rng.choice((0, 0, 1, 1, 2)))]
             waiting = [*engine.view().queue.tolist(), *engine.parked, *engine.view().suspended]
-            # An instant at which a suspended job is resumed by its timer and taken back at once is no contradiction.
+            # An instant at which a suspended job is resumed by its timer and taken back at once is
+            # no contradiction.
             if waiting and rng.random() < 0.1:
                 events.append(Withdrawn(rng.choice(waiting)))
             if self.closes:
                 for host in range(len(self.machine.hosts)):
                     if rng.random() < 0.08:
-                        events.append(HostOpened(host) if host in engine.closed else HostClosed(host))
+                        events.append(
+                            HostOpened(host) if host in engine.closed else HostClosed(host)
+                        )
         rng.shuffle(events)
         return self.now, events
 

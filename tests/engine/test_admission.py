@@ -1,4 +1,5 @@
-"""Admission by a policy, quotes, and promises that are taken back: what the engine allows, refuses, reports and remembers."""
+"""Admission by a policy, quotes, and promises that are taken back: what the engine allows, refuses,
+reports and remembers."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def ask(procs: int, estimate: int, submit: int = 0) -> Job:
 
 
 def test_a_broken_promise_is_reported_when_it_is_taken_back_and_another_may_be_later() -> None:
-    engine = engine_with([Promise(0, 10)], [Break(0, WHY), Promise(0, 50)], [Promise(0, 40)], [Start(0)])
+    engine = engine_with(
+        [Promise(0, 10)], [Break(0, WHY), Promise(0, 50)], [Promise(0, 40)], [Start(0)]
+    )
     engine.handle(0, [job()])
     done = engine.handle(5, [Woken()])
     assert done.broken == (0,)
@@ -73,7 +76,9 @@ class Saying(Script):
 
 
 @pytest.mark.parametrize("said", [*NOT_PLAIN, None, Quote(start=np.int64(5)), (1, 2)])
-def test_an_explanation_or_a_quote_that_no_answer_could_hold_is_refused_loudly(said: object) -> None:
+def test_an_explanation_or_a_quote_that_no_answer_could_hold_is_refused_loudly(
+    said: object,
+) -> None:
     engine = Engine(one_host(4), Saying(said))  # type: ignore[arg-type]
     engine.handle(0, [job()])
     with pytest.raises(DecisionError, match="not a Reason of texts and whole numbers"):
@@ -131,7 +136,9 @@ def test_a_snapshot_keeps_what_is_promised_anew() -> None:
     engine = engine_with([Promise(0, 10)], [Break(0, WHY), Promise(0, 50)])
     engine.handle(0, [job()])
     engine.handle(5, [Woken()])
-    again = snapshot.load(engine.machine, Script([Start(0)]), snapshot.dump(engine), is_audited=True)
+    again = snapshot.load(
+        engine.machine, Script([Start(0)]), snapshot.dump(engine), is_audited=True
+    )
     assert again.promise_to(0) == 50
     assert again.handle(51, [Woken()]).broken == (0,)
 
@@ -190,7 +197,8 @@ def test_an_error_inside_a_quote_is_a_defect_of_the_policy() -> None:
 
 @pytest.mark.parametrize("order", ["fcfs", "sjf"])
 def test_on_random_workloads_quotes_come_true_and_leave_no_trace(order: str) -> None:
-    """Two engines get the same jobs, one is asked for a quote before each: they decide alike, and as was quoted."""
+    """Two engines get the same jobs, one is asked for a quote before each: they decide alike, and
+    as was quoted."""
     refused = accepted = broken = 0
     for seed in range(60):
         draw = random.Random(seed)
@@ -200,8 +208,11 @@ def test_on_random_workloads_quotes_come_true_and_leave_no_trace(order: str) -> 
         for number in range(1, 40):
             now += draw.randrange(0, 9) * SECOND
             submitted = Job(
-                number=number, submit=now, procs=draw.randrange(1, 5), estimate=draw.randrange(0, 20) * SECOND,
-            )  # fmt: skip
+                number=number,
+                submit=now,
+                procs=draw.randrange(1, 5),
+                estimate=draw.randrange(0, 20) * SECOND,
+            )
             _let_time_go_on((asked, other), running, draw, now)
             row = len(asked.view().jobs)
             quote = asked.quote(submitted, now)
@@ -236,7 +247,9 @@ def _note(done: object, running: dict[int, int], draw: random.Random, engine: En
             running[action.row] = done.at + draw.randrange(estimate + 1)  # type: ignore[attr-defined]
 
 
-def _let_time_go_on(engines: tuple[Engine, Engine], running: dict[int, int], draw: random.Random, until: int) -> None:
+def _let_time_go_on(
+    engines: tuple[Engine, Engine], running: dict[int, int], draw: random.Random, until: int
+) -> None:
     """Hand both engines the ends and timers that fall before or at an instant."""
     while True:
         timer = engines[1].next_timer()
@@ -246,6 +259,8 @@ def _let_time_go_on(engines: tuple[Engine, Engine], running: dict[int, int], dra
         over = [row for row, end in running.items() if end <= due]
         for row in over:
             del running[row]
-        done = [engine.handle(due, [Finished(row) for row in over] or [Woken()]) for engine in engines]
+        done = [
+            engine.handle(due, [Finished(row) for row in over] or [Woken()]) for engine in engines
+        ]
         assert done[0] == done[1]
         _note(done[1], running, draw, engines[1])

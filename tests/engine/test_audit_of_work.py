@@ -1,4 +1,5 @@
-"""The audit finds work that is lost, done twice or done elsewhere: in the live books and in a finished schedule."""
+"""The audit finds work that is lost, done twice or done elsewhere: in the live books and in a
+finished schedule."""
 
 from __future__ import annotations
 
@@ -51,20 +52,27 @@ def test_the_books_agree_through_a_suspension() -> None:
 def test_work_that_the_cluster_loses_is_found() -> None:
     engine = engine_with(at10=[Suspend(0)])
     engine._cluster.runs.state.runs[0].done = 5
-    with pytest.raises(AuditError, match="job 7: 25 processor-microseconds of work recorded, 20 were done"):
+    with pytest.raises(
+        AuditError, match="job 7: 25 processor-microseconds of work recorded, 20 were done"
+    ):
         engine.handle(10, [Woken()])
 
 
 def test_a_job_that_goes_on_elsewhere_is_found() -> None:
     engine = engine_with(at10=[Suspend(0)], at20=[Resume(0)])
     engine.handle(10, [Woken()])
-    engine._cluster.suspended[0] = msgspec.structs.replace(engine._cluster.suspended[0], allocation=(Chunk(1, 2),))
+    engine._cluster.suspended[0] = msgspec.structs.replace(
+        engine._cluster.suspended[0], allocation=(Chunk(1, 2),)
+    )
     with pytest.raises(AuditError, match="job 7 is not on the processors of the host that it had"):
         engine.handle(20, [Woken()])
 
 
 def in_pieces() -> Schedule:
-    jobs = [Asked(0, 0, 4, 1000 * SECOND, 1000 * SECOND), Asked(1, 600 * SECOND, 4, 100 * SECOND, 100 * SECOND)]
+    jobs = [
+        Asked(0, 0, 4, 1000 * SECOND, 1000 * SECOND),
+        Asked(1, 600 * SECOND, 4, 100 * SECOND, 100 * SECOND),
+    ]
     schedule = Calendar(workload_of(jobs, 4), one_host(4), load_policy("immediate")).run()
     assert schedule.pieces is not None
     assert schedule.pieces[:, 5].tolist() == [1, 0, 1, 1]
@@ -86,7 +94,9 @@ def test_a_finished_schedule_in_pieces_is_whole() -> None:
         (2, 1, -100 * SECOND, "runs twice"),
     ],
 )
-def test_pieces_that_do_not_add_up_are_found(line: int, column: int, change: int, said: str) -> None:
+def test_pieces_that_do_not_add_up_are_found(
+    line: int, column: int, change: int, said: str
+) -> None:
     schedule = in_pieces()
     pieces = np.array(schedule.pieces)
     pieces[line, column] += change
@@ -98,14 +108,20 @@ def test_pieces_that_take_more_than_there_is_are_found() -> None:
     schedule = in_pieces()
     pieces = np.array(schedule.pieces)
     pieces[1, 3] = 5
-    assert any("5 of 4 processors used" in text for text in breaches(replace(schedule, pieces=pieces)))
+    assert any(
+        "5 of 4 processors used" in text for text in breaches(replace(schedule, pieces=pieces))
+    )
 
 
-@pytest.mark.parametrize(("start", "said"), [(1, "host a: 8 of 4 processors"), (3, "host b: 30 of 20 bytes")])
+@pytest.mark.parametrize(
+    ("start", "said"), [(1, "host a: 8 of 4 processors"), (3, "host b: 30 of 20 bytes")]
+)
 def test_a_host_with_more_on_it_than_it_has_is_found(start: int, said: str) -> None:
     hosts = (Host("a", 4), Host("b", 8, 20))
     machine = Machine(hosts, single_host=True)
-    jobs = [Asked(row, 0, procs, 100 * SECOND, 100 * SECOND) for row, procs in enumerate((4, 4, 5, 3))]
+    jobs = [
+        Asked(row, 0, procs, 100 * SECOND, 100 * SECOND) for row, procs in enumerate((4, 4, 5, 3))
+    ]
     work = workload_of(jobs, 12, memory=[0, 15, 15, 15])
     schedule = Calendar(work, machine, load_policy("easy")).run()
     assert breaches(schedule, is_one_pool=False, hosts=hosts) == []

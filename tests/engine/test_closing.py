@@ -1,4 +1,5 @@
-"""Hosts close and open under every policy: nothing starts there, no job is lost, every job runs in the end."""
+"""Hosts close and open under every policy: nothing starts there, no job is lost, every job runs in
+the end."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def test_whatever_closes_everyone_runs_in_the_end(name: str, where: str) -> None
     machine = MACHINES[where]
     for seed in range(100, 100 + draws(8, name)):
         life = Life(seed, machine)
-        engine = Engine(machine, Slices() if name == "slices" else load_policy(name), is_audited=True)
+        engine = Engine(
+            machine, Slices() if name == "slices" else load_policy(name), is_audited=True
+        )
         for _ in range(60):
             drawn = life.next(engine)
             assert drawn is not None
@@ -58,7 +61,15 @@ def _look(engine: Engine, machine: Machine) -> None:
 
 
 def submitted(number: int, procs: int, estimate: int, at: int = 0, memory: int = 0) -> Submitted:
-    return Submitted(Job(number=number, submit=at * SECOND, procs=procs, estimate=estimate * SECOND, memory=memory))
+    return Submitted(
+        Job(
+            number=number,
+            submit=at * SECOND,
+            procs=procs,
+            estimate=estimate * SECOND,
+            memory=memory,
+        )
+    )
 
 
 def test_a_closed_host_takes_nothing_and_what_runs_there_goes_on() -> None:
@@ -78,7 +89,9 @@ def test_a_closed_host_takes_nothing_and_what_runs_there_goes_on() -> None:
 def test_parked_rows_come_back_to_their_old_places() -> None:
     engine = Engine(THREE, load_policy("fcfs"), is_audited=True)
     engine.handle(0, [submitted(1, 10, 100)])
-    engine.handle(1, [submitted(2, 9, 5), submitted(3, 2, 5), submitted(4, 10, 5), submitted(5, 1, 5)])
+    engine.handle(
+        1, [submitted(2, 9, 5), submitted(3, 2, 5), submitted(4, 10, 5), submitted(5, 1, 5)]
+    )
     done = engine.handle(2, [HostClosed(2)])
     assert (done.parked, done.returned) == ((1, 3), ())
     assert engine.view().queue.tolist() == [2, 4]
@@ -126,15 +139,20 @@ def test_everything_closed_parks_everyone(name: str) -> None:
     engine.handle(9 * SECOND, [Finished(0), Woken()])
     engine.handle(10 * SECOND, [HostOpened(0)])
     running = [row for row in (1, 3) if engine.state_of(row) is State.RUNNING]
-    # Which of the two that cannot run together is first is up to the policy's order; most look by submission.
+    # Which of the two that cannot run together is first is up to the policy's order; most look by
+    # submission.
     assert running
     assert running[0] == 1 or "=-" in name
 
 
-@pytest.mark.parametrize("machine", [THREE, MACHINES["hosts without memory"]], ids=["pool", "hosts"])
+@pytest.mark.parametrize(
+    "machine", [THREE, MACHINES["hosts without memory"]], ids=["pool", "hosts"]
+)
 def test_a_promise_that_a_closing_breaks_stays_announced_and_is_recorded(machine: Machine) -> None:
     engine = Engine(machine, load_policy("conservative"), is_audited=True)
-    engine.handle(0, [submitted(1, 5, 10), submitted(2, 5, 10), submitted(3, 5, 10), submitted(4, 5, 10)])
+    engine.handle(
+        0, [submitted(1, 5, 10), submitted(2, 5, 10), submitted(3, 5, 10), submitted(4, 5, 10)]
+    )
     promised = engine.promise_to(3)
     assert promised is not None
     engine.handle(1 * SECOND, [HostClosed(1)])
@@ -162,7 +180,10 @@ def test_a_policy_may_not_start_what_is_parked_or_use_a_closed_host() -> None:
         def decide(self, view: object) -> list[Start]:
             return [self.action] if view.closed else []  # type: ignore[attr-defined]
 
-    for action, reason in ((Start(0), "are closed"), (Start(1, (Chunk(0, 1),)), "host a is closed")):
+    for action, reason in (
+        (Start(0), "are closed"),
+        (Start(1, (Chunk(0, 1),)), "host a is closed"),
+    ):
         engine = Engine(THREE, Stubborn(action), is_audited=True)
         engine.handle(0, [submitted(1, 10, 1), submitted(2, 1, 1)])
         with pytest.raises(DecisionError, match=reason):
@@ -172,7 +193,11 @@ def test_a_policy_may_not_start_what_is_parked_or_use_a_closed_host() -> None:
 
 
 def test_the_quick_admission_says_what_the_slow_one_says() -> None:
-    gpus = (Host("a", 8, 1000, resources=(("gpu", 2),)), Host("b", 4), Host("c", 10, resources=(("gpu", 1), ("nvme", 1))))
+    gpus = (
+        Host("a", 8, 1000, resources=(("gpu", 2),)),
+        Host("b", 4),
+        Host("c", 10, resources=(("gpu", 1), ("nvme", 1))),
+    )
     for machine in (*MACHINES.values(), THREE, Machine(gpus, single_host=True)):
         if machine.chunked:
             continue
@@ -183,8 +208,12 @@ def test_the_quick_admission_says_what_the_slow_one_says() -> None:
                 Job(number=1, submit=0, procs=procs, estimate=1, memory=memory, resources=resources)
                 for procs in range(1, 12)
                 for memory in (0, 1, 999, 1000, 1001, 3000, 3001)
-                for resources in (((), (("gpu", 1),), (("nvme", 1), ("gpu", 2))) if machine.resources else ((),))
+                for resources in (
+                    ((), (("gpu", 1),), (("nvme", 1), ("gpu", 2))) if machine.resources else ((),)
+                )
             ]
-            asked = np.array([(job.procs, job.memory, *machine.amounts(job.resources)) for job in jobs]).T
+            asked = np.array(
+                [(job.procs, job.memory, *machine.amounts(job.resources)) for job in jobs]
+            ).T
             found = opened.holds(asked).tolist()
             assert found == [refusal(opened.machine, job) is None for job in jobs]

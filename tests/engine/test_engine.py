@@ -9,7 +9,17 @@ import pytest
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.states import CODES, ENDS, TRANSITIONS, State, diagram
-from qbatch.model.actions import Action, Chunk, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
+from qbatch.model.actions import (
+    Action,
+    Chunk,
+    Promise,
+    Reject,
+    Resize,
+    Resume,
+    Start,
+    Suspend,
+    WakeAt,
+)
 from qbatch.model.errors import AuditError, DecisionError
 from qbatch.model.events import Finished, Submitted, Withdrawn, Woken
 from qbatch.model.job import Job
@@ -36,7 +46,9 @@ class Script:
 
 def job(procs: int = 1, estimate: int = 100, submit: int = 0, **more: int) -> Submitted:
     number = more.pop("number", 1)
-    return Submitted(Job(number=number, submit=submit, procs=procs, estimate=estimate * SECOND, **more))
+    return Submitted(
+        Job(number=number, submit=submit, procs=procs, estimate=estimate * SECOND, **more)
+    )
 
 
 def engine_with(*steps: Step | list[Action], machine: Machine | None = None) -> Engine:
@@ -97,7 +109,10 @@ def test_a_policy_cannot_write_into_its_view() -> None:
         (Start(1, (Chunk(np.int64(0), 3),)), "its host is .*0.*, not a whole number"),
         (Start(1, (Chunk(0, 3, 0.5),)), "its memory is 0.5, not a whole number"),  # type: ignore[arg-type]
         (Start(1, (Chunk(0, 3, 0, True),)), "its count is True, not a whole number"),
-        (Start(1, (Chunk(np.int64(0), 3),), 5, is_trial=True), "its host is .*0.*, not a whole number"),
+        (
+            Start(1, (Chunk(np.int64(0), 3),), 5, is_trial=True),
+            "its host is .*0.*, not a whole number",
+        ),
         (Start(1), "no host can now hold a job of 3 processors"),
         (Start(1, (Chunk(0, 3),)), "has 2 processors free"),
         (Start(0), "is running"),
@@ -153,12 +168,16 @@ def test_neighbours_that_give_the_same_are_one_range_however_a_policy_says_it(
 def test_ranges_that_overlap_are_refused() -> None:
     machine = Machine(tuple(Host(name, 2) for name in "abc"))
     with pytest.raises(DecisionError, match="different hosts"):
-        engine_with([Start(0, (Chunk(1, 1), Chunk(0, 1, 0, 2)))], machine=machine).handle(0, [job(3)])
+        engine_with([Start(0, (Chunk(1, 1), Chunk(0, 1, 0, 2)))], machine=machine).handle(
+            0, [job(3)]
+        )
 
 
 def test_memory_limits_what_fits_on_a_host() -> None:
     machine = Machine((Host("a", 8, memory=100),), single_host=True)
-    engine = engine_with([Start(0, (Chunk(0, 1, 60),)), Start(1, (Chunk(0, 1, 60),))], machine=machine)
+    engine = engine_with(
+        [Start(0, (Chunk(0, 1, 60),)), Start(1, (Chunk(0, 1, 60),))], machine=machine
+    )
     with pytest.raises(DecisionError, match="40 bytes free"):
         engine.handle(0, [job(1, memory=60), job(1, memory=60, number=2)])
     with pytest.raises(DecisionError, match="asks for 60"):

@@ -1,4 +1,5 @@
-"""Starts that an operator forces, under every policy: free resources are checked, everything runs once, the audit holds."""
+"""Starts that an operator forces, under every policy: free resources are checked, everything runs
+once, the audit holds."""
 
 from __future__ import annotations
 
@@ -22,13 +23,19 @@ from tests.harness import size
 
 S = 1_000_000
 NAMES = (
-    *POLICIES, "immediate:protect=0,quantum=2,memory=300", "immediate:inner=conservative", "equispatial:interval=2",
-    "predicted:inner=conservative", "conservative:compress=none", "conservative:compress=scratch",
-)  # fmt: skip
+    *POLICIES,
+    "immediate:protect=0,quantum=2,memory=300",
+    "immediate:inner=conservative",
+    "equispatial:interval=2",
+    "predicted:inner=conservative",
+    "conservative:compress=none",
+    "conservative:compress=scratch",
+)
 
 
 class Forcing(Calendar):
-    """A calendar with an operator that starts a waiting job now and then, in a pass of its own, as in the daemon."""
+    """A calendar with an operator that starts a waiting job now and then, in a pass of its own, as
+    in the daemon."""
 
     def __init__(self, work: Workload, machine: Machine, policy: str, draw: random.Random) -> None:
         super().__init__(work, machine, load_policy(policy), is_audited=True)
@@ -72,7 +79,9 @@ def test_a_forced_start_goes_before_the_policy_and_to_the_hosts_it_names() -> No
     done = engine.handle(10, [Forced(2, engine.allocation_for(2, {2}))])
     assert done.actions == (Start(2, (Chunk(2, 1),)),)
     assert sorted(engine.view().running) == [0, 2]
-    assert engine.handle(100, [Finished(0), Finished(2)]).actions == (Start(1, (Chunk(0, 3), Chunk(1, 4), Chunk(2, 1))),)
+    assert engine.handle(100, [Finished(0), Finished(2)]).actions == (
+        Start(1, (Chunk(0, 3), Chunk(1, 4), Chunk(2, 1))),
+    )
 
 
 def test_a_forced_start_that_does_not_fit_is_refused_as_one_of_the_policy() -> None:
@@ -91,10 +100,16 @@ def test_a_job_fits_nowhere_when_its_hosts_are_closed() -> None:
 
 def test_a_promise_that_a_forced_start_breaks_is_recorded() -> None:
     engine = Engine(one_host(8), load_policy("conservative"), is_audited=True)
-    done = engine.handle(0, [submitted(1, 5, 100 * S), submitted(2, 8, 100 * S), submitted(3, 3, 500 * S)])
+    done = engine.handle(
+        0, [submitted(1, 5, 100 * S), submitted(2, 8, 100 * S), submitted(3, 3, 500 * S)]
+    )
     assert {Promise(1, 100 * S), Promise(2, 200 * S)} <= set(done.actions)
     engine.handle(0, [Forced(2, engine.allocation_for(2))])
-    assert not [action for action in engine.handle(100 * S, [Finished(0)]).actions if isinstance(action, Start)]
+    assert not [
+        action
+        for action in engine.handle(100 * S, [Finished(0)]).actions
+        if isinstance(action, Start)
+    ]
     done = engine.handle(500 * S, [Finished(2)])
     assert done.actions[0] == Start(1, (Chunk(0, 8),))
     assert done.broken == (1,)

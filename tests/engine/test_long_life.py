@@ -21,7 +21,11 @@ SECOND = 1_000_000
 
 
 def submitted(number: int, procs: int = 1, **more: int) -> Submitted:
-    return Submitted(Job(number=number, submit=0, procs=procs, estimate=more.pop("estimate", 10 * SECOND), **more))
+    return Submitted(
+        Job(
+            number=number, submit=0, procs=procs, estimate=more.pop("estimate", 10 * SECOND), **more
+        )
+    )
 
 
 def test_the_waiting_rows_are_a_sorted_set_whatever_happens() -> None:
@@ -82,12 +86,14 @@ def test_a_number_beyond_64_bits_changes_nothing() -> None:
 
 def test_a_hundred_thousand_arrivals_are_one_round() -> None:
     engine = Engine(one_host(4), load_policy("easy"))
-    done = engine.handle(0, [submitted(number, 1 + number % 4) for number in reversed(range(100_000))])
+    done = engine.handle(
+        0, [submitted(number, 1 + number % 4) for number in reversed(range(100_000))]
+    )
     assert len(done.arrived) == 100_000
     assert [action.row for action in done.actions] == [0, 1, 4]
     for row in (50_000, 2, 99_999):
         engine.handle(1, [Withdrawn(row)])
     assert len(engine.view().queue) == 100_000 - 6
-    assert snapshot.dump(snapshot.load(one_host(4), load_policy("easy"), snapshot.dump(engine))) == snapshot.dump(
-        engine
-    )
+    assert snapshot.dump(
+        snapshot.load(one_host(4), load_policy("easy"), snapshot.dump(engine))
+    ) == snapshot.dump(engine)

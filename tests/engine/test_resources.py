@@ -1,4 +1,5 @@
-"""Named resources in the engine: which job has them, what is refused, what is given back; checked, audited, kept in snapshots."""
+"""Named resources in the engine: which job has them, what is refused, what is given back; checked,
+audited, kept in snapshots."""
 
 from __future__ import annotations
 
@@ -22,12 +23,31 @@ from tests.engine.test_engine import SECOND, Script
 from tests.harness import size
 
 ONE = Machine((Host("a", 8, 1000, resources=(("gpu", 2), ("nvme", 5))),))
-TWO = Machine((Host("a", 8), Host("b", 4, resources=(("gpu", 2),)), Host("c", 8, resources=(("gpu", 4),))), single_host=True)
+TWO = Machine(
+    (Host("a", 8), Host("b", 4, resources=(("gpu", 2),)), Host("c", 8, resources=(("gpu", 4),))),
+    single_host=True,
+)
 
 
-def job(number: int, procs: int = 1, submit: int = 0, estimate: int = 100, memory: int = 0, **amounts: int) -> Submitted:
+def job(
+    number: int,
+    procs: int = 1,
+    submit: int = 0,
+    estimate: int = 100,
+    memory: int = 0,
+    **amounts: int,
+) -> Submitted:
     asked = tuple(amounts.items())
-    return Submitted(Job(number=number, submit=submit, procs=procs, estimate=estimate * SECOND, memory=memory, resources=asked))
+    return Submitted(
+        Job(
+            number=number,
+            submit=submit,
+            procs=procs,
+            estimate=estimate * SECOND,
+            memory=memory,
+            resources=asked,
+        )
+    )
 
 
 def engine_with(*steps: Iterable[Action], machine: Machine = ONE) -> Engine:
@@ -36,7 +56,11 @@ def engine_with(*steps: Iterable[Action], machine: Machine = ONE) -> Engine:
 
 def free(engine: Engine) -> tuple[Any, ...]:
     view = engine.view()
-    return (*view.free, *view.free_memory, *(amount for row in view.free_resources for amount in row))
+    return (
+        *view.free,
+        *view.free_memory,
+        *(amount for row in view.free_resources for amount in row),
+    )
 
 
 def test_a_job_has_what_it_asks_for_until_it_ends() -> None:
@@ -55,14 +79,22 @@ def test_the_engine_fills_in_what_a_policy_leaves_out_and_refuses_what_is_wrong(
     engine.handle(0, [job(1, gpu=2)])
     assert engine.view().running[0].allocation == (Chunk(0, 1, resources=(2, 0)),)
     for allocation in ((Chunk(0, 1, resources=(1, 0)),), (Chunk(0, 1, resources=(2,)),)):
-        with pytest.raises(DecisionError, match=r"of other resources, the job asks for \{'gpu': 2, 'nvme': 0\}"):
+        with pytest.raises(
+            DecisionError, match=r"of other resources, the job asks for \{'gpu': 2, 'nvme': 0\}"
+        ):
             engine_with([Start(0, allocation)]).handle(0, [job(1, gpu=2)])
     with pytest.raises(DecisionError, match=r"of other resources, the job asks for \{\}"):
-        engine_with([Start(0, (Chunk(0, 1, resources=(1,)),))], machine=one_host(4)).handle(0, [job(1)])
+        engine_with([Start(0, (Chunk(0, 1, resources=(1,)),))], machine=one_host(4)).handle(
+            0, [job(1)]
+        )
 
 
 def test_what_is_not_free_is_refused() -> None:
-    for start in (Start(1), Start(1, (Chunk(0, 1),)), Start(1, (Chunk(0, 1),), until=9, is_trial=True)):
+    for start in (
+        Start(1),
+        Start(1, (Chunk(0, 1),)),
+        Start(1, (Chunk(0, 1),), until=9, is_trial=True),
+    ):
         with pytest.raises(DecisionError, match=r"no host can now hold|host a has 1 gpu free"):
             engine_with([Start(0), start]).handle(0, [job(1, gpu=1), job(2, gpu=2)])
 
@@ -78,7 +110,9 @@ def test_what_is_not_free_is_refused() -> None:
     ],
 )
 @pytest.mark.parametrize("others", [0, 2])
-def test_admission_refuses_what_no_host_could_hold(asked: dict[str, int], text: str | None, others: int) -> None:
+def test_admission_refuses_what_no_host_could_hold(
+    asked: dict[str, int], text: str | None, others: int
+) -> None:
     engine = engine_with(machine=TWO)
     done = engine.handle(0, [job(1, **asked), *(job(number) for number in range(2, 2 + others))])
     assert [reason.text for _, reason in done.refused] == ([] if text is None else [text])
@@ -87,11 +121,21 @@ def test_admission_refuses_what_no_host_could_hold(asked: dict[str, int], text: 
 
 def test_admission_looks_at_one_host_for_everything() -> None:
     machine = Machine((Host("a", 8), Host("b", 2, 10, resources=(("gpu", 1),))), single_host=True)
-    done = engine_with(machine=machine).handle(0, [job(1, 4, memory=5, gpu=1), job(2), job(3, 2, memory=10, gpu=1)])
+    done = engine_with(machine=machine).handle(
+        0, [job(1, 4, memory=5, gpu=1), job(2), job(3, 2, memory=10, gpu=1)]
+    )
     ((row, reason),) = done.refused
-    assert (row, reason.code, reason.numbers) == (0, "too-many-resources", {"procs": 4, "memory": 5, "gpu": 1})
-    assert reason.text == "needs 4 processors, 5B of memory, 1 gpu on one host; no host has all of it"
-    (reason,) = [reason for _, reason in engine_with(machine=one_host(4)).handle(0, [job(1, gpu=1)]).refused]
+    assert (row, reason.code, reason.numbers) == (
+        0,
+        "too-many-resources",
+        {"procs": 4, "memory": 5, "gpu": 1},
+    )
+    assert (
+        reason.text == "needs 4 processors, 5B of memory, 1 gpu on one host; no host has all of it"
+    )
+    (reason,) = [
+        reason for _, reason in engine_with(machine=one_host(4)).handle(0, [job(1, gpu=1)]).refused
+    ]
     assert reason.text == "needs 1 gpu on one host; no host has any"
 
 
@@ -122,9 +166,29 @@ def test_a_job_cannot_resume_while_another_has_its_own() -> None:
 
 
 def test_resizes_and_trials() -> None:
-    engine = Engine(ONE, script := Script([Start(0)], [Resize(0, 6)], [Start(1, (Chunk(0, 1),), until=9, is_trial=True)]),
-                    is_audited=True)  # fmt: skip
-    engine.handle(0, [Submitted(Job(number=1, submit=0, procs=2, estimate=9, min_procs=1, max_procs=8, resources=(("gpu", 1),)))])
+    engine = Engine(
+        ONE,
+        script := Script(
+            [Start(0)], [Resize(0, 6)], [Start(1, (Chunk(0, 1),), until=9, is_trial=True)]
+        ),
+        is_audited=True,
+    )
+    engine.handle(
+        0,
+        [
+            Submitted(
+                Job(
+                    number=1,
+                    submit=0,
+                    procs=2,
+                    estimate=9,
+                    min_procs=1,
+                    max_procs=8,
+                    resources=(("gpu", 1),),
+                )
+            )
+        ],
+    )
     engine.handle(1, [Woken()])
     assert free(engine) == (2, 1000, 1, 5)
     engine.handle(2, [job(2, submit=2, gpu=1)])
@@ -155,7 +219,9 @@ def test_what_is_free_on_a_closed_host_is_withheld() -> None:
 @pytest.mark.parametrize("policy", ["easy", "conservative", "sjf-backfill"])
 def test_a_snapshot_holds_them(policy: str) -> None:
     engine = Engine(TWO, load_policy(policy), is_audited=True)
-    engine.handle(0, [job(number, 1 + number % 3, estimate=number, gpu=number % 4) for number in range(1, 12)])
+    engine.handle(
+        0, [job(number, 1 + number % 3, estimate=number, gpu=number % 4) for number in range(1, 12)]
+    )
     engine.handle(1, [HostClosed(1)])
     again = snapshot.load(TWO, load_policy(policy), snapshot.dump(engine), is_audited=True)
     assert snapshot.dump(again) == snapshot.dump(engine)
@@ -163,7 +229,10 @@ def test_a_snapshot_holds_them(policy: str) -> None:
         one.handle(2, [HostOpened(1)])
     rows = [sorted(one.view().running) for one in (engine, again)]
     assert rows[0] == rows[1]
-    rounds = [[one.handle(3 + turn, [Finished(row)]) for turn, row in enumerate(rows[0])] for one in (engine, again)]
+    rounds = [
+        [one.handle(3 + turn, [Finished(row)]) for turn, row in enumerate(rows[0])]
+        for one in (engine, again)
+    ]
     assert rounds[0] == rounds[1]
 
 
@@ -178,7 +247,10 @@ def test_the_audit_sees_what_is_given_twice() -> None:
 def test_a_policy_that_does_not_know_them_cannot_take_over() -> None:
     engine = Engine(ONE, load_policy("easy"))
     engine.handle(0, [job(1, gpu=1)])
-    with pytest.raises(UsageError, match=r"policy lsf counts only processors and memory, and .* also have gpu, nvme"):
+    with pytest.raises(
+        UsageError,
+        match=r"policy lsf counts only processors and memory, and .* also have gpu, nvme",
+    ):
         engine.exchange_policy(load_policy("lsf"))
     engine.exchange_policy(load_policy("conservative"))
     engine.handle(1, [job(2, submit=1, gpu=2)])
@@ -195,14 +267,29 @@ class Asking(Life):
 
 
 MIXED = Machine(
-    (Host("a", 8, 1000, resources=(("gpu", 2),)), Host("b", 4, 3000, resources=(("nvme", 3), ("gpu", 4))), Host("c", 4)),
+    (
+        Host("a", 8, 1000, resources=(("gpu", 2),)),
+        Host("b", 4, 3000, resources=(("nvme", 3), ("gpu", 4))),
+        Host("c", 4),
+    ),
     single_host=True,
 )
-LIVED = ["easy", "fcfs", "hybrid", "conservative", "conservative:compress=start", "sjf-backfill", "lxfw-backfill", "predicted"]
+LIVED = [
+    "easy",
+    "fcfs",
+    "hybrid",
+    "conservative",
+    "conservative:compress=start",
+    "sjf-backfill",
+    "lxfw-backfill",
+    "predicted",
+]
 
 
 @pytest.mark.parametrize("name", [*LIVED, "predicted:inner=conservative", "slices"])
-def test_a_life_of_closing_hosts_and_late_jobs_is_audited_and_goes_on_from_a_snapshot(name: str) -> None:
+def test_a_life_of_closing_hosts_and_late_jobs_is_audited_and_goes_on_from_a_snapshot(
+    name: str,
+) -> None:
     for seed in range(size(6, 100)):
         policy = Slices() if name == "slices" else load_policy(name)
         life, rng = Asking(seed, MIXED), random.Random(seed)

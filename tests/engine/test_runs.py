@@ -19,10 +19,18 @@ from tests.harness import same_schedule
 WIDE = Machine(tuple(Host(f"n{number}", 4) for number in range(200)))
 
 
-@pytest.mark.parametrize(("machine", "procs"), [(one_host(1000), 1), (WIDE, 30)], ids=["a pool", "many hosts"])
+@pytest.mark.parametrize(
+    ("machine", "procs"), [(one_host(1000), 1), (WIDE, 30)], ids=["a pool", "many hosts"]
+)
 def test_tables_grow_with_what_runs(machine: Machine, procs: int) -> None:
     engine, count = Engine(machine, load_policy("easy"), is_audited=True), machine.procs // procs
-    engine.handle(0, [Submitted(Job(number=number, submit=0, procs=procs, estimate=1000 + number)) for number in range(count)])
+    engine.handle(
+        0,
+        [
+            Submitted(Job(number=number, submit=0, procs=procs, estimate=1000 + number))
+            for number in range(count)
+        ],
+    )
     view = engine.view()
     assert len(view.running) == count
     assert view.free_procs == machine.procs - count * procs
@@ -34,7 +42,9 @@ def test_tables_grow_with_what_runs(machine: Machine, procs: int) -> None:
 
 
 @pytest.mark.parametrize("policy", ["easy", "immediate", "equispatial"])
-def test_a_process_begins_in_plain_python_where_the_verbs_are_not_compiled(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_begins_in_plain_python_where_the_verbs_are_not_compiled(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     machine = MACHINES["hosts with memory"]
     work = random_workload(random.Random(3), machine)
     compiled = run(work, machine, load_policy(policy), driver="engine")

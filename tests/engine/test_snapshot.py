@@ -1,4 +1,5 @@
-"""A dump holds everything: the engine that is loaded from it does to the bit what the other one does."""
+"""A dump holds everything: the engine that is loaded from it does to the bit what the other one
+does."""
 
 from __future__ import annotations
 
@@ -97,10 +98,19 @@ class Tree:
     def __init__(self) -> None:
         shared = np.arange(6, dtype=np.int32).reshape(2, 3)
         self.arrays = [shared, shared, np.array([True, False]), np.zeros((0, 4))]
-        self.fields = np.array([(1, 2.5), (-3, 4.5)], np.dtype([("small", np.int8), ("size", np.float64)]))
+        self.fields = np.array(
+            [(1, 2.5), (-3, 4.5)], np.dtype([("small", np.int8), ("size", np.float64)])
+        )
         self.own = self
         self.slots = Slotted()
-        self.values = {1: "a", "b": 2**70, (3, "c"): -(2**64), None: 1.5, 2.5: b"x", False: float("inf")}
+        self.values = {
+            1: "a",
+            "b": 2**70,
+            (3, "c"): -(2**64),
+            None: 1.5,
+            2.5: b"x",
+            False: float("inf"),
+        }
         self.sets = [{1, "x", (2, frozenset({3}))}, frozenset(), bytearray(b"yz")]
         self.record = Record("r", (1, 2))
         self.scalar = np.float32(1.5)
@@ -174,5 +184,9 @@ def test_another_format_is_refused_by_name() -> None:
     data = snapshot.dump(Engine(machine, load_policy("fcfs")))
     start = snapshot._START
     other = msgspec.msgpack.encode({**msgspec.msgpack.decode(data[start:]), "format": 2})
-    with pytest.raises(InputError, match="the snapshot has format 2; this version of qbatch reads 7"):
-        snapshot.load(machine, load_policy("fcfs"), snapshot._MARK + hashlib.sha256(other).digest() + other)
+    with pytest.raises(
+        InputError, match="the snapshot has format 2; this version of qbatch reads 7"
+    ):
+        snapshot.load(
+            machine, load_policy("fcfs"), snapshot._MARK + hashlib.sha256(other).digest() + other
+        )

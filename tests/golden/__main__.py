@@ -1,4 +1,5 @@
-"""``python -m tests.golden [--write] [--only TEXT] [--processes N]``: compute every hash anew; compare, or write the file."""
+"""``python -m tests.golden [--write] [--only TEXT] [--processes N]``: compute every hash anew;
+compare, or write the file."""
 
 from __future__ import annotations
 
@@ -13,8 +14,15 @@ from tests.golden.table import FILE, line_of, read
 def main() -> int:
     """Compare or write, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.golden", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write the file in place of comparing with it")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only cases with TEXT in their line (not with --write)")
+    parser.add_argument(
+        "--write", action="store_true", help="write the file in place of comparing with it"
+    )
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="TEXT",
+        help="only cases with TEXT in their line (not with --write)",
+    )
     parser.add_argument("--processes", type=int, default=2, help="how many processes compute")
     options = parser.parse_args()
     if options.write and options.only:
@@ -47,7 +55,10 @@ def _compare(chosen: list[Case], lines: list[str]) -> int:
         found = line.partition(" = ")[2].split()
         if kept.get(case) != found:
             wrong += 1
-            print(f"{case.policy} on {case.on}: {' '.join(found)} is not {' '.join(kept.get(case, ['in the file']))}")
+            print(
+                f"{case.policy} on {case.on}: {' '.join(found)} is not "
+                f"{' '.join(kept.get(case, ['in the file']))}"
+            )
     print(f"{len(chosen)} cases, {wrong} differ", file=sys.stderr)
     return 1 if wrong else 0
 

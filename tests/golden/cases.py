@@ -12,7 +12,17 @@ import numpy as np
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.model.actions import Break, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt, parts_of
+from qbatch.model.actions import (
+    Break,
+    Promise,
+    Reject,
+    Resize,
+    Resume,
+    Start,
+    Suspend,
+    WakeAt,
+    parts_of,
+)
 from qbatch.model.errors import UsageError
 from qbatch.model.events import Event, Submitted
 from qbatch.model.job_class import JobClass
@@ -40,7 +50,10 @@ _TIMES = (
     JobClass("middle", time=9 * SECOND, reserve_wait=10 * SECOND, kind="time", limit=3),
     JobClass("long", reserve_wait=20 * SECOND, kind="time", limit=2),
 )
-_SIZES = (JobClass("small", procs=2, memory=300, kind="size"), JobClass("large", kind="size", per_host=2))
+_SIZES = (
+    JobClass("small", procs=2, memory=300, kind="size"),
+    JobClass("large", kind="size", per_host=2),
+)
 MACHINES = {
     **PLAIN_MACHINES,
     "time and size classes": Machine(
@@ -49,17 +62,19 @@ MACHINES = {
             Host("b", 4, 3000, serves=("large", "small"), limits=(("small", 2),)),
             Host("c", 4, 500, serves=("small",)),
         ),
-        single_host=True, classes=(*_TIMES, *_SIZES),
+        single_host=True,
+        classes=(*_TIMES, *_SIZES),
     ),
     "plain classes": Machine(
         (Host("a", 8, 2000, pool="wide"), Host("b", 4, 1000)),
-        single_host=True, per_user=4,
+        single_host=True,
+        per_user=4,
         classes=(
             JobClass("brief", time=3 * SECOND, limit=4, reserve_wait=5 * SECOND),
             JobClass("wide", procs=8, hosts=("wide",), per_user=2, reserve_wait=9 * SECOND),
         ),
     ),
-}  # fmt: skip
+}
 LOGS = {
     "KTH-SP2-1996-2.1-cln": (100, 3000),
     "CTC-SP2-1996-3.1-cln": (338, 2000),
@@ -71,25 +86,52 @@ LOGS = {
 """Processors of the machine, and how many jobs of the log a case replays."""
 
 WHOLE_LOGS = (
-    "fcfs", "easy", "easy:order=sjf", "easy:order=lxf", "hybrid:depth=4", "conservative", "conservative:compress=start",
-    "conservative:compress=none", "lxfw-backfill", "priority-backfill", "sjf-backfill",
-)  # fmt: skip
+    "fcfs",
+    "easy",
+    "easy:order=sjf",
+    "easy:order=lxf",
+    "hybrid:depth=4",
+    "conservative",
+    "conservative:compress=start",
+    "conservative:compress=none",
+    "lxfw-backfill",
+    "priority-backfill",
+    "sjf-backfill",
+)
 """The policies that replay all jobs of each log; they have compiled loops."""
 
 _MORE = (
-    "easy:search=ilds,budget=50", "hybrid:depth=1000000", "hybrid:depth=0,order=lxf", "priority-backfill:depth=4,bypass=1",
-    "priority-backfill:memory=2,both=1", "sjf-backfill:depth=4", "lxfw-backfill:depth=1000000", "immediate:quantum=2,protect=0",
-    "immediate:inner=sjf-backfill,quantum=2,protect=1,memory=200", "immediate:inner=lsf,quantum=3,protect=2",
-    "immediate:inner=conservative,quantum=2,protect=0", "soon:inner=lsf,quantum=2", "soon:inner=sjf-backfill,quantum=3",
-    "equispatial:interval=3,quantum=2", "predicted:inner=conservative", "predicted:inner=lxfw-backfill,last=3",
-    "qops:placing=both,key=edf,others=reject", "qops:violations=0,placing=head", "msb:order=edf,price=makespan",
-    "mrt:key=edf,backtracks=100,others=reject", "slack:factor=0.5", "taskqueues:discipline=lstf,limit=2",
-    "scojo:backfill=easy", "scojo-groups:budget=200", "bottom-line:nodes=50",
-)  # fmt: skip
+    "easy:search=ilds,budget=50",
+    "hybrid:depth=1000000",
+    "hybrid:depth=0,order=lxf",
+    "priority-backfill:depth=4,bypass=1",
+    "priority-backfill:memory=2,both=1",
+    "sjf-backfill:depth=4",
+    "lxfw-backfill:depth=1000000",
+    "immediate:quantum=2,protect=0",
+    "immediate:inner=sjf-backfill,quantum=2,protect=1,memory=200",
+    "immediate:inner=lsf,quantum=3,protect=2",
+    "immediate:inner=conservative,quantum=2,protect=0",
+    "soon:inner=lsf,quantum=2",
+    "soon:inner=sjf-backfill,quantum=3",
+    "equispatial:interval=3,quantum=2",
+    "predicted:inner=conservative",
+    "predicted:inner=lxfw-backfill,last=3",
+    "qops:placing=both,key=edf,others=reject",
+    "qops:violations=0,placing=head",
+    "msb:order=edf,price=makespan",
+    "mrt:key=edf,backtracks=100,others=reject",
+    "slack:factor=0.5",
+    "taskqueues:discipline=lstf,limit=2",
+    "scojo:backfill=easy",
+    "scojo-groups:budget=200",
+    "bottom-line:nodes=50",
+)
 
 
 class Case(NamedTuple):
-    """A policy, and what it is replayed on: ``log NAME``, ``whole log NAME``, ``random MACHINE`` or ``live MACHINE``."""
+    """A policy, and what it is replayed on: ``log NAME``, ``whole log NAME``, ``random MACHINE`` or
+    ``live MACHINE``."""
 
     policy: str
     on: str
@@ -101,13 +143,18 @@ class Case(NamedTuple):
 
 
 def policies() -> list[str]:
-    """Return every policy with its defaults, with each extreme value of each parameter, and some combinations."""
+    """Return every policy with its defaults, with each extreme value of each parameter, and some
+    combinations."""
     names: list[str] = []
     for name, entry in POLICIES.items():
         names.append(name)
         for parameter in entry.parameters:
             if hasattr(parameter, "choices"):
-                names += [f"{name}:{parameter.name}={value}" for value in parameter.choices if value != parameter.default]
+                names += [
+                    f"{name}:{parameter.name}={value}"
+                    for value in parameter.choices
+                    if value != parameter.default
+                ]
             else:
                 names += [f"{name}:{parameter.name}={value}" for value in (parameter.least, 3)]
     return list(dict.fromkeys([*names, *_MORE]))
@@ -116,14 +163,18 @@ def policies() -> list[str]:
 def cases() -> list[Case]:
     """Return all cases, in the order of the file.
 
-    On random workloads and lives each policy with its defaults meets every machine that it takes, and other parameters meet two
-    of them.  Policies with their defaults and the combinations meet a prefix of each log.
+    On random workloads and lives each policy with its defaults meets every machine that it takes,
+    and other parameters meet two of them.  Policies with their defaults and the combinations meet a
+    prefix of each log.
     """
     found: list[Case] = []
     for name in policies():
-        is_plain, turn = ":" not in name, crc32(name.encode())  # the same machines, whatever other policies there are
+        # The same machines, whatever other policies there are.
+        is_plain, turn = ":" not in name, crc32(name.encode())
         if is_plain or name in _MORE:
-            found += [Case(name, f"log {log}") for log in LOGS if _works(name, one_host(LOGS[log][0]))]
+            found += [
+                Case(name, f"log {log}") for log in LOGS if _works(name, one_host(LOGS[log][0]))
+            ]
         for kind in ("random", "live"):
             taken = [each for each, machine in MACHINES.items() if _works(name, machine)]
             taken = [each for each in taken if kind == "live" or not MACHINES[each].chunked]
@@ -136,7 +187,8 @@ def cases() -> list[Case]:
 
 
 def hash_of(case: Case, number: int) -> str:
-    """Return the hash of one schedule of a case; one that the compiled loop and the engine make is made by both.
+    """Return the hash of one schedule of a case; one that the compiled loop and the engine make is
+    made by both.
 
     Raises:
         AssertionError: the two differ.
@@ -148,7 +200,11 @@ def hash_of(case: Case, number: int) -> str:
     if is_whole or kind == "log":
         log = on.removeprefix("log ")
         machine = one_host(LOGS[log][0])
-        work = prepare(read_log(str(TRACES / f"{log}.swf.gz")), machine, Options(first=None if is_whole else LOGS[log][1]))
+        work = prepare(
+            read_log(str(TRACES / f"{log}.swf.gz")),
+            machine,
+            Options(first=None if is_whole else LOGS[log][1]),
+        )
     else:
         machine = MACHINES[on]
         work = random_workload(random.Random(f"{on} {number}"), machine)
@@ -167,12 +223,16 @@ def _works(name: str, machine: Machine) -> bool:
 
 def _replayed(name: str, work: Workload, machine: Machine, *, is_whole: bool) -> Iterator[str]:
     is_compiled = compiled_of(load_policy(name), machine) is not None
-    drivers = ["engine"] if not is_compiled else ["compiled"] if is_whole else ["engine", "compiled"]
+    drivers = (
+        ["engine"] if not is_compiled else ["compiled"] if is_whole else ["engine", "compiled"]
+    )
     schedules = [run(work, machine, load_policy(name), driver=driver) for driver in drivers]
     if not is_whole:
         schedules.append(run_around_python(work, machine, load_policy(name)))
     texts = [list(_lines(schedule)) for schedule in schedules]
-    assert all(text == texts[0] for text in texts), f"{name}: the engine and the compiled loops differ"
+    assert all(text == texts[0] for text in texts), (
+        f"{name}: the engine and the compiled loops differ"
+    )
     yield from texts[0]
     # A compiled loop does not count the promises that a policy breaks.
     if drivers[0] == "engine" and schedules[0].broken is not None:
@@ -180,20 +240,34 @@ def _replayed(name: str, work: Workload, machine: Machine, *, is_whole: bool) ->
 
 
 def _lines(schedule: Schedule) -> Iterator[str]:
-    """What a schedule holds, one line a job; the execution intervals in order of begin, then of job."""
+    """What a schedule holds, one line a job; the execution intervals in order of begin, then of
+    job."""
     host = np.full(len(schedule), -1) if schedule.host is None else schedule.host
     columns = (
-        schedule.workload.number, schedule.start, schedule.end, schedule.kind, schedule.promise, schedule.first_promise, host,
-    )  # fmt: skip
-    yield from (" ".join(map(str, each)) for each in zip(*(column.tolist() for column in columns), strict=True))
+        schedule.workload.number,
+        schedule.start,
+        schedule.end,
+        schedule.kind,
+        schedule.promise,
+        schedule.first_promise,
+        host,
+    )
+    yield from (
+        " ".join(map(str, each))
+        for each in zip(*(column.tolist() for column in columns), strict=True)
+    )
     pieces = np.empty((0, 6), np.int64) if schedule.pieces is None else schedule.pieces
     yield from sorted("ran " + " ".join(map(str, each)) for each in pieces.tolist())
     yield from sorted(f"refused {each.row} {each.at} {each.code}" for each in schedule.rejected)
 
 
 def random_workload(rng: random.Random, machine: Machine) -> Workload:
-    """Return some forty jobs, submitted, planned and ended at the same few instants; a third of the workloads have deadlines."""
-    count, gaps = rng.randint(20, 60), rng.choice(((0,), (0, 0, 1, 2), (0, 1, 1, 3, 8), (1, 500_000, SECOND)))
+    """Return some forty jobs, submitted, planned and ended at the same few instants; a third of the
+    workloads have deadlines."""
+    count, gaps = (
+        rng.randint(20, 60),
+        rng.choice(((0,), (0, 0, 1, 2), (0, 1, 1, 3, 8), (1, 500_000, SECOND))),
+    )
     grain = rng.choice((SECOND, SECOND, SECOND, SECOND // 4, 1))
     is_exact, has_deadlines = rng.random() < 0.3, rng.random() < 0.33
     widths = (1, 1, 2, 3, machine.widest_job // 2 or 1, machine.widest_job)
@@ -202,16 +276,53 @@ def random_workload(rng: random.Random, machine: Machine) -> Workload:
     for _ in range(count):
         submit += rng.choice(gaps) * grain
         estimate = rng.choice((0, 1, 2, 3, 4, 6, 9, 15, 40)) * grain
-        run_time = estimate if is_exact else rng.choice((estimate, estimate // 2, max(0, estimate - 1), rng.randint(0, estimate)))
+        run_time = (
+            estimate
+            if is_exact
+            else rng.choice(
+                (estimate, estimate // 2, max(0, estimate - 1), rng.randint(0, estimate))
+            )
+        )
         memory = rng.choice((0, 0, 100, 300, 900, 2500)) if machine.counts_memory else 0
-        deadline = submit + estimate + rng.choice((-1, 0, 2, 10, 60)) * grain if has_deadlines and rng.random() < 0.7 else -1
-        rows.append([submit, rng.choice(widths), estimate, run_time, memory, rng.randrange(4), max(-1, deadline), memory // 2])
-    submits, procs, estimates, runs, memories, users, deadlines, used = np.array(rows, np.int64).T.copy()
+        deadline = (
+            submit + estimate + rng.choice((-1, 0, 2, 10, 60)) * grain
+            if has_deadlines and rng.random() < 0.7
+            else -1
+        )
+        rows.append(
+            [
+                submit,
+                rng.choice(widths),
+                estimate,
+                run_time,
+                memory,
+                rng.randrange(4),
+                max(-1, deadline),
+                memory // 2,
+            ]
+        )
+    submits, procs, estimates, runs, memories, users, deadlines, used = np.array(
+        rows, np.int64
+    ).T.copy()
     absent = np.full(count, -1, np.int64)
     return Workload(
-        "random", machine.procs, np.arange(1, count + 1), submits, procs, estimates, runs, runs, memories, users, absent, absent,
-        np.ones(count, np.bool_), np.arange(count), used_memory=used, deadline=deadlines,
-    )  # fmt: skip
+        "random",
+        machine.procs,
+        np.arange(1, count + 1),
+        submits,
+        procs,
+        estimates,
+        runs,
+        runs,
+        memories,
+        users,
+        absent,
+        absent,
+        np.ones(count, np.bool_),
+        np.arange(count),
+        used_memory=used,
+        deadline=deadlines,
+    )
 
 
 class _LifeWithDeadlines(Life):
@@ -220,12 +331,24 @@ class _LifeWithDeadlines(Life):
     def job(self) -> Submitted:
         submitted, rng = super().job(), self.rng
         job = submitted.job
-        deadline = job.submit + job.estimate + rng.choice((0, 2, 20)) * SECOND if rng.random() < 0.3 else None
-        return Submitted(type(job)(**{**{name: getattr(job, name) for name in job.__struct_fields__}, "deadline": deadline}))
+        deadline = (
+            job.submit + job.estimate + rng.choice((0, 2, 20)) * SECOND
+            if rng.random() < 0.3
+            else None
+        )
+        return Submitted(
+            type(job)(
+                **{
+                    **{name: getattr(job, name) for name in job.__struct_fields__},
+                    "deadline": deadline,
+                }
+            )
+        )
 
 
 def _lived(name: str, machine: Machine, seed: int) -> Iterator[str]:
-    """What an engine decides in a life in which hosts close and open, jobs are withdrawn, and estimates are outlived."""
+    """What an engine decides in a life in which hosts close and open, jobs are withdrawn, and
+    estimates are outlived."""
     policy = load_policy(name)
     takes_deadlines = bool(getattr(policy, "takes_deadlines", False))
     life = (_LifeWithDeadlines if takes_deadlines else Life)(seed, machine)
@@ -245,11 +368,16 @@ def _lived(name: str, machine: Machine, seed: int) -> Iterator[str]:
 
 
 def _round(engine: Engine, life: Life, at: int, events: list[Event]) -> Iterator[str]:
-    """One round in words: what a schedule would keep of it, whatever the order of the actions in the pass."""
+    """One round in words: what a schedule would keep of it, whatever the order of the actions in
+    the pass."""
     done = engine.handle(at, events)
     life.account(engine, done)
-    words = [f"broken {row}" for row in done.broken] + [f"refused {row} {reason.code}" for row, reason in done.refused]
-    words += [f"stopped {row}" for row in done.stopped] + [f"requeued {row}" for row in done.requeued]
+    words = [f"broken {row}" for row in done.broken] + [
+        f"refused {row} {reason.code}" for row, reason in done.refused
+    ]
+    words += [f"stopped {row}" for row in done.stopped] + [
+        f"requeued {row}" for row in done.requeued
+    ]
     words += [f"parked {row}" for row in done.parked] + [f"returned {row}" for row in done.returned]
     words += [f"finished {row}" for row in done.finished] + _actions(done)
     if words:
@@ -261,7 +389,9 @@ def _actions(done: Round) -> list[str]:
     for action in done.actions:
         match action:
             case Start(row, allocation, until, is_trial):
-                words.append(f"start {row} on {list(parts_of(allocation))} until {until} trial {is_trial}")
+                words.append(
+                    f"start {row} on {list(parts_of(allocation))} until {until} trial {is_trial}"
+                )
             case Resume(row, until):
                 words.append(f"resume {row} until {until}")
             case Suspend(row, keep_memory):

@@ -1,4 +1,5 @@
-"""The file of hashes: ``POLICY on PLACE = HASH ...``, the first schedules by themselves and then all of them together."""
+"""The file of hashes: ``POLICY on PLACE = HASH ...``, the first schedules by themselves and then
+all of them together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Schedules are those of the table: the first of each case here, all of them by ``python -m tests.golden``."""
+"""Schedules are those of the table: the first of each case here, all of them by ``python -m
+tests.golden``."""
 
 from __future__ import annotations
 
@@ -31,4 +32,6 @@ def test_a_policy_makes_the_schedules_of_the_table(policy: str) -> None:
         if "Error:" in " ".join(found):
             continue  # the table records the refusal of a whole case
         for number in range(_checked(case)):
-            assert hash_of(case, number) == found[number], f"{case.policy} on {case.on}, schedule {number}"
+            assert hash_of(case, number) == found[number], (
+                f"{case.policy} on {case.on}, schedule {number}"
+            )

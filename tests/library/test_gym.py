@@ -1,4 +1,5 @@
-"""The Gymnasium environment: it keeps Gymnasium's contract, and an agent schedules as the policy that it imitates."""
+"""The Gymnasium environment: it keeps Gymnasium's contract, and an agent schedules as the policy
+that it imitates."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def run_episode(env: SchedulingEnv, choose, **options: int) -> float:
     """Run an episode; ``choose(observation, mask)`` gives the action.  Returns the reward."""
     observation, info = env.reset(options=options or None)
     while True:
-        observation, reward, is_over, is_cut, info = env.step(choose(observation, info["action_mask"]))
+        observation, reward, is_over, is_cut, info = env.step(
+            choose(observation, info["action_mask"])
+        )
         assert not is_cut
         assert reward == 0 or is_over
         if is_over:
@@ -52,13 +55,16 @@ def test_an_agent_that_takes_the_first_job_is_fcfs_or_easy(policy: str, backfill
 
 
 def choose_by_sum(seen: np.ndarray) -> int:
-    """An agent without sense that sees everything: sometimes it chooses a place without a job, or none."""
+    """An agent without sense that sees everything: sometimes it chooses a place without a job, or
+    none."""
     return int(np.frombuffer(seen.tobytes(), np.uint8).sum()) % 9
 
 
 @pytest.mark.parametrize("machine", [None, "origin2000"])
 @pytest.mark.parametrize("backfill", [False, True])
-def test_an_agent_is_shown_the_same_as_a_policy_and_decides_the_same(machine, backfill: bool) -> None:
+def test_an_agent_is_shown_the_same_as_a_policy_and_decides_the_same(
+    machine, backfill: bool
+) -> None:
     log = LOG if machine is None else qbatch.generate("origin2000", month="2000-01", warmup_days=0)
     env = SchedulingEnv(log, machine=machine, jobs=8, length=300, backfill=backfill)
     run_episode(env, lambda seen, _mask: choose_by_sum(seen), first=0)
@@ -97,7 +103,9 @@ def test_the_same_seed_gives_the_same_episode_also_among_several() -> None:
     first, second = (SchedulingEnv(LOG, jobs=4, length=30) for _ in range(2))
     same = [env.reset(seed=5)[0] for env in (first, second)]
     np.testing.assert_array_equal(*same)
-    several = gymnasium.vector.SyncVectorEnv([lambda: SchedulingEnv(LOG, jobs=4, length=30) for _ in range(3)])
+    several = gymnasium.vector.SyncVectorEnv(
+        [lambda: SchedulingEnv(LOG, jobs=4, length=30) for _ in range(3)]
+    )
     seen, _ = several.reset(seed=5)
     np.testing.assert_array_equal(seen[0], same[0])
     for _ in range(100):
@@ -107,7 +115,11 @@ def test_the_same_seed_gives_the_same_episode_also_among_several() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [({"jobs": 0}, "use 1 or more"), ({"length": 0}, "use 1 or more"), ({"reward": "wait"}, "no such metric")],
+    [
+        ({"jobs": 0}, "use 1 or more"),
+        ({"length": 0}, "use 1 or more"),
+        ({"reward": "wait"}, "no such metric"),
+    ],
 )
 def test_what_cannot_be_is_refused(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):

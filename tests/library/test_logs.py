@@ -1,4 +1,5 @@
-"""Logs of the library are those of the commands, byte for byte; and how messages speak of arguments."""
+"""Logs of the library are those of the commands, byte for byte; and how messages speak of
+arguments."""
 
 from __future__ import annotations
 
@@ -12,17 +13,40 @@ from qbatch.library.arguments import in_arguments
 from tests.library.commands import DEMO, TINY, qbatch
 
 MODELS: list[tuple[list[str], str, dict[str, Any]]] = [
-    (["trace", "generate", "--jobs", "200", "--procs", "64", "--campaigns", "0.3"], "plain",
-     {"jobs": 200, "procs": 64, "campaigns": 0.3}),
-    (["generate", "lublin", "--jobs", "200", "--load", "0.7", "--estimates", "tsafrir", "--seed=5"], "lublin",
-     {"jobs": 200, "load": 0.7, "estimates": "tsafrir", "seed": 5}),
-    (["generate", "origin2000", "--month", "1999-12", "--warmup-days", "2"], "origin2000",
-     {"month": "1999-12", "warmup_days": 2}),
-]  # fmt: skip
+    (
+        ["trace", "generate", "--jobs", "200", "--procs", "64", "--campaigns", "0.3"],
+        "plain",
+        {"jobs": 200, "procs": 64, "campaigns": 0.3},
+    ),
+    (
+        [
+            "generate",
+            "lublin",
+            "--jobs",
+            "200",
+            "--load",
+            "0.7",
+            "--estimates",
+            "tsafrir",
+            "--seed=5",
+        ],
+        "lublin",
+        {"jobs": 200, "load": 0.7, "estimates": "tsafrir", "seed": 5},
+    ),
+    (
+        ["generate", "origin2000", "--month", "1999-12", "--warmup-days", "2"],
+        "origin2000",
+        {"month": "1999-12", "warmup_days": 2},
+    ),
+]
 
 
-@pytest.mark.parametrize(("words", "model", "parameters"), MODELS, ids=[model for _, model, _ in MODELS])
-def test_a_model_gives_the_log_of_its_command(words: list[str], model: str, parameters: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "model", "parameters"), MODELS, ids=[model for _, model, _ in MODELS]
+)
+def test_a_model_gives_the_log_of_its_command(
+    words: list[str], model: str, parameters: dict[str, Any], tmp_path: Path
+) -> None:
     qbatch(*words, "--out", str(tmp_path / "theirs.swf"))
     qb.write_log(qb.generate(model, **parameters), tmp_path / "ours.swf")
     assert (tmp_path / "ours.swf").read_bytes() == (tmp_path / "theirs.swf").read_bytes()
@@ -30,7 +54,10 @@ def test_a_model_gives_the_log_of_its_command(words: list[str], model: str, para
 
 
 def test_steps_give_the_log_of_the_command(tmp_path: Path) -> None:
-    cases = ["take:first=500,skip=20", "duplicate:load=1.3"], ["estimates:model=tsafrir", "expand:load=1.1"]
+    cases = (
+        ["take:first=500,skip=20", "duplicate:load=1.3"],
+        ["estimates:model=tsafrir", "expand:load=1.1"],
+    )
     for number, steps in enumerate(cases):
         theirs, ours = tmp_path / f"theirs{number}.swf", tmp_path / f"ours{number}.swf"
         qbatch("transform", DEMO, *steps, "--seed", "8", "-o", str(theirs))
@@ -41,7 +68,9 @@ def test_steps_give_the_log_of_the_command(tmp_path: Path) -> None:
 
 
 def test_bad_rows_are_named_or_skipped(tmp_path: Path) -> None:
-    (tmp_path / "bad.txt").write_text("; MaxProcs: 4\n0 10 2 20\nno job\n5 10 1 20\n", encoding="utf-8")
+    (tmp_path / "bad.txt").write_text(
+        "; MaxProcs: 4\n0 10 2 20\nno job\n5 10 1 20\n", encoding="utf-8"
+    )
     with pytest.raises(qb.InputError, match="line 3"):
         qb.read_log(tmp_path / "bad.txt")
     log = qb.read_log(tmp_path / "bad.txt", lenient=True)
@@ -51,15 +80,27 @@ def test_bad_rows_are_named_or_skipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda: qb.generate("lublim", jobs=3), "there is no model 'lublim'; did you mean 'lublin'"),
-        (lambda: qb.generate("lublin", job=3), "lublin: 'job' is no parameter of it; did you mean 'jobs'"),
+        (
+            lambda: qb.generate("lublim", jobs=3),
+            "there is no model 'lublim'; did you mean 'lublin'",
+        ),
+        (
+            lambda: qb.generate("lublin", job=3),
+            "lublin: 'job' is no parameter of it; did you mean 'jobs'",
+        ),
         (lambda: qb.generate("plain", jobs=3), "plain: procs is missing"),
         (lambda: qb.generate("origin2000", month="2001-01"), "2001-01"),
-        (lambda: qb.generate("origin2000", month="2000-01", warmup_days=99), "^warmup_days is 99; use 0 to 28"),
+        (
+            lambda: qb.generate("origin2000", month="2000-01", warmup_days=99),
+            "^warmup_days is 99; use 0 to 28",
+        ),
         (lambda: qb.transform(TINY, "tak:first=2"), "there is no step 'tak'; did you mean 'take'"),
-        (lambda: qb.transform(DEMO, "deadlines:stringency=0.2", "take:first=3"), "deadlines come last"),
+        (
+            lambda: qb.transform(DEMO, "deadlines:stringency=0.2", "take:first=3"),
+            "deadlines come last",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes(ask, words: str) -> None:
     with pytest.raises(qb.UsageError, match=words) as caught:
         ask()
@@ -80,7 +121,10 @@ def test_a_log_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         ("say how many with --procs N", "say how many with procs=N"),
         ("12 jobs skipped: too wide (--skipped FILE lists them)", "12 jobs skipped: too wide"),
         ("ended there (--no-kill lifts it)", "ended there (kill=False lifts it)"),
-        ("name B too, as in: qbatch compare a --with b", "name B too, as in: qbatch compare a --with b"),
+        (
+            "name B too, as in: qbatch compare a --with b",
+            "name B too, as in: qbatch compare a --with b",
+        ),
         ("--warmup-days is 99", "warmup_days is 99"),
         ("a--b and x--yes stay", "a--b and x--yes stay"),
     ],
@@ -108,7 +152,15 @@ def test_a_log_is_a_data_frame_and_a_data_frame_is_a_log() -> None:
 
 
 def test_a_frame_of_few_columns_in_any_order_is_enough() -> None:
-    log = qb.read_log({"procs": [2, 1], "run": [5, 7.5], "submit": [10, 0], "colour": ["red", "blue"], "estimate": [None, 9]})
+    log = qb.read_log(
+        {
+            "procs": [2, 1],
+            "run": [5, 7.5],
+            "submit": [10, 0],
+            "colour": ["red", "blue"],
+            "estimate": [None, 9],
+        }
+    )
     assert log["submit"].tolist() == [0, 10]
     assert log["time_requested"].tolist() == [9, -1]
     assert log["job"].tolist() == [2, 1]
@@ -118,8 +170,14 @@ def test_a_frame_of_few_columns_in_any_order_is_enough() -> None:
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        ({"submit": [1], "runtime": [2], "procs": [1]}, "frame: column run is missing; did you mean 'runtime'"),
-        ({"submit": [1], "run": ["long"], "procs": [1]}, "frame: column run holds something that is no number"),
+        (
+            {"submit": [1], "runtime": [2], "procs": [1]},
+            "frame: column run is missing; did you mean 'runtime'",
+        ),
+        (
+            {"submit": [1], "run": ["long"], "procs": [1]},
+            "frame: column run holds something that is no number",
+        ),
         ({"submit": [], "run": [], "procs": []}, "frame: has no row"),
     ],
 )

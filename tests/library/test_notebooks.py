@@ -1,4 +1,5 @@
-"""The notebooks run, offline, from beginning to end; the blocks of the guide do in tests/documents/test_blocks.py."""
+"""The notebooks run, offline, from beginning to end; the blocks of the guide do in
+tests/documents/test_blocks.py."""
 
 from __future__ import annotations
 
@@ -15,12 +16,20 @@ DOCUMENT = ROOT / "docs" / "how-to" / "use-in-a-notebook.md"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_and_shows_what_it_speaks_of(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_runs_and_shows_what_it_speaks_of(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
     notebook = executed(path, tmp_path)
-    shown = [output.data for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs if "data" in output]
+    shown = [
+        output.data
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if "data" in output
+    ]
     results = [data for data in shown if "<ReplayResult" in data["text/plain"]]
     assert results
     for data in results:

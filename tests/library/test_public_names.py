@@ -18,14 +18,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def python(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 def test_names_and_signatures_are_those_of_the_written_list() -> None:
     written = LIST.read_text(encoding="utf-8").splitlines()
-    assert lines() == written, "a public name has changed; if it is meant: python -m tests.library.signatures"
+    assert lines() == written, (
+        "a public name has changed; if it is meant: python -m tests.library.signatures"
+    )
 
 
 def test_the_list_has_every_name_and_every_name_is_there() -> None:
@@ -38,7 +42,10 @@ def test_the_list_has_every_name_and_every_name_is_there() -> None:
 
 
 def test_an_import_of_the_package_imports_no_more_than_its_version() -> None:
-    found = python("import sys; before = set(sys.modules); import qbatch; print(sorted(set(sys.modules) - before))")
+    found = python(
+        "import sys; before = set(sys.modules); import qbatch; print(sorted(set(sys.modules) - "
+        "before))"
+    )
     assert found == "['__future__', 'qbatch', 'qbatch.distribution']"
 
 
@@ -57,10 +64,19 @@ def test_a_name_costs_what_it_needs(name: str, forbidden: set[str]) -> None:
 
 
 def test_replay_is_a_function_whatever_is_imported_before_it() -> None:
-    for before in ("import qbatch.simulation.prepare", "from qbatch.simulation import run", "import qbatch.library.replaying"):
-        assert python(f"{before}\nimport qbatch, inspect; print(inspect.isfunction(qbatch.replay))") == "True"
+    for before in (
+        "import qbatch.simulation.prepare",
+        "from qbatch.simulation import run",
+        "import qbatch.library.replaying",
+    ):
+        assert (
+            python(f"{before}\nimport qbatch, inspect; print(inspect.isfunction(qbatch.replay))")
+            == "True"
+        )
     shown = pydoc.plain(pydoc.render_doc(qbatch.replay))
-    assert shown.startswith("Python Library Documentation: function replay in module qbatch.library.replaying")
+    assert shown.startswith(
+        "Python Library Documentation: function replay in module qbatch.library.replaying"
+    )
     assert "estimates: ``log``, ``perfect``" in shown
 
 
@@ -78,7 +94,10 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert python(code) == "qbatch.SchedulingEnv needs gymnasium: pip install '.[gym]' in the folder of the sources"
+    assert (
+        python(code)
+        == "qbatch.SchedulingEnv needs gymnasium: pip install '.[gym]' in the folder of the sources"
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in qbatch.__all__ if name != "__version__"])
@@ -94,7 +113,7 @@ def test_help_on_each_name_says_what_it_is(name: str) -> None:
                 assert inspect.getdoc(member), f"{name}.{key}"
 
 
-USER = '''
+USER = """
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -138,7 +157,7 @@ def study(path: str) -> float | int | None:
 
 
 options: Options = Options(load=1.5)
-'''
+"""
 WRONG = {
     'qbatch.replay("log", polices=["easy"])': "Unexpected keyword argument",
     'qbatch.replay("log", load="high")': "incompatible type",
@@ -148,16 +167,32 @@ WRONG = {
 
 def test_a_users_program_is_checked_strictly(tmp_path: Path) -> None:
     (tmp_path / "user.py").write_text(USER, encoding="utf-8")
-    (tmp_path / "wrong.py").write_text("import qbatch\n" + "".join(f"{line}\n" for line in WRONG), encoding="utf-8")
-    kept = ROOT / ".mypy_cache"  # which make lint makes; of files that have not changed since mypy knows the types
+    (tmp_path / "wrong.py").write_text(
+        "import qbatch\n" + "".join(f"{line}\n" for line in WRONG), encoding="utf-8"
+    )
+    # Which make lint makes; of files that have not changed since mypy knows the types.
+    kept = ROOT / ".mypy_cache"
     cache = kept / "user" if os.access(kept, os.W_OK) else tmp_path / "cache"
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(cache)]
-    settings = ["--config-file", str(tmp_path / "none.ini"), "--follow-imports=silent", "user.py", "wrong.py"]
+    settings = [
+        "--config-file",
+        str(tmp_path / "none.ini"),
+        "--follow-imports=silent",
+        "user.py",
+        "wrong.py",
+    ]
     (tmp_path / "none.ini").write_text("[mypy]\n", encoding="utf-8")
     done = subprocess.run(
-        [*command, *settings], cwd=tmp_path, capture_output=True, text=True, env={"MYPYPATH": str(ROOT), "PATH": ""}, check=False
+        [*command, *settings],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={"MYPYPATH": str(ROOT), "PATH": ""},
+        check=False,
     )
     printed = done.stdout.splitlines()
     assert [line for line in printed if line.startswith("user.py")] == [], done.stdout + done.stderr
     for number, (line, words) in enumerate(WRONG.items(), 2):
-        assert any(each.startswith(f"wrong.py:{number}: error") and words in each for each in printed), (line, printed)
+        assert any(
+            each.startswith(f"wrong.py:{number}: error") and words in each for each in printed
+        ), (line, printed)

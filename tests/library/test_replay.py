@@ -1,4 +1,5 @@
-"""``qbatch.replay`` gives what ``qbatch replay`` gives, to the last digit, and refuses what it refuses, in its own words."""
+"""``qbatch.replay`` gives what ``qbatch replay`` gives, to the last digit, and refuses what it
+refuses, in its own words."""
 
 from __future__ import annotations
 
@@ -25,10 +26,22 @@ OPTIONS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "window": (["--from", "86400", "--to", "900000"], {"since": 86400, "before": 900000}),
     "dates": (["--from", "2025-01-02", "--first", "300"], {"since": "2025-01-02", "first": 300}),
     "warm-up": (["--warmup", "7d", "--first", "900"], {"warmup": "7d", "first": 900}),
-    "warm-up in seconds": (["--warmup", "90000", "--first", "900"], {"warmup": 90000, "first": 900}),
-    "breakdown": (["--by", "user", "--by", "size", "--first", "500"], {"by": ["user", "size"], "first": 500}),
-    "engine": (["--driver", "engine", "-p", "easy", "--first", "300"], {"driver": "engine", "policies": "easy", "first": 300}),
-    "users wait": (["--closed", "-p", "easy", "--first", "300"], {"closed": True, "policies": "easy", "first": 300}),
+    "warm-up in seconds": (
+        ["--warmup", "90000", "--first", "900"],
+        {"warmup": 90000, "first": 900},
+    ),
+    "breakdown": (
+        ["--by", "user", "--by", "size", "--first", "500"],
+        {"by": ["user", "size"], "first": 500},
+    ),
+    "engine": (
+        ["--driver", "engine", "-p", "easy", "--first", "300"],
+        {"driver": "engine", "policies": "easy", "first": 300},
+    ),
+    "users wait": (
+        ["--closed", "-p", "easy", "--first", "300"],
+        {"closed": True, "policies": "easy", "first": 300},
+    ),
     "audit": (["--audit", "--first", "300"], {"audit": True, "first": 300}),
 }
 
@@ -47,15 +60,33 @@ def test_the_record_is_that_of_the_command(name: str) -> None:
 def test_hosts_classes_and_memory(tmp_path: Path) -> None:
     month = qb.generate("origin2000", month="2000-01")
     qb.write_log(month, tmp_path / "month.swf")
-    words = ["replay", str(tmp_path / "month.swf"), "--machine", "origin2000", "--first", "150", "-p", "lxfw-backfill"]
+    words = [
+        "replay",
+        str(tmp_path / "month.swf"),
+        "--machine",
+        "origin2000",
+        "--first",
+        "150",
+        "-p",
+        "lxfw-backfill",
+    ]
     words += ["-p", "lsf"]
     printed = document(*words, "--quiet")
-    ours = qb.replay(tmp_path / "month.swf", ["lxfw-backfill", "lsf"], machine="origin2000", first=150)
+    ours = qb.replay(
+        tmp_path / "month.swf", ["lxfw-backfill", "lsf"], machine="origin2000", first=150
+    )
     again = qb.replay(month, ["lxfw-backfill", "lsf"], machine=qb.machine("origin2000"), first=150)
     assert [each["metrics"] for each in printed["results"]] == list(ours.metrics.values())
     assert dict(again.metrics) == dict(ours.metrics)
-    notes = [line.removeprefix("note: ") for line in qbatch(*words).stderr.splitlines() if line.startswith("note: ")]
-    for theirs, words_of_ours in ((" (--skipped FILE lists them)", ""), ("--no-kill", "kill=False")):
+    notes = [
+        line.removeprefix("note: ")
+        for line in qbatch(*words).stderr.splitlines()
+        if line.startswith("note: ")
+    ]
+    for theirs, words_of_ours in (
+        (" (--skipped FILE lists them)", ""),
+        ("--no-kill", "kill=False"),
+    ):
         notes = [note.replace(theirs, words_of_ours) for note in notes]
     assert ours.notes == tuple(notes)
     assert ours.notes
@@ -65,15 +96,35 @@ def test_deadlines_come_with_the_log_or_from_a_file(tmp_path: Path) -> None:
     steps = ["take:first=400", "deadlines:stringency=0.2,share=0.8"]
     made = qb.transform(DEMO, *steps, seed=5)
     qb.write_log(made, tmp_path / "a.swf", deadlines=tmp_path / "a.csv")
-    qbatch("transform", DEMO, *steps, "--seed", "5", "-o", str(tmp_path / "b.swf"), "--deadlines", str(tmp_path / "b.csv"))
+    qbatch(
+        "transform",
+        DEMO,
+        *steps,
+        "--seed",
+        "5",
+        "-o",
+        str(tmp_path / "b.swf"),
+        "--deadlines",
+        str(tmp_path / "b.csv"),
+    )
     for end in ("swf", "csv"):
         assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
-    printed = document("replay", str(tmp_path / "b.swf"), "--deadlines", str(tmp_path / "b.csv"), "-p", "qops", "--quiet")
+    printed = document(
+        "replay",
+        str(tmp_path / "b.swf"),
+        "--deadlines",
+        str(tmp_path / "b.csv"),
+        "-p",
+        "qops",
+        "--quiet",
+    )
     for log, deadlines in ((made, None), (tmp_path / "a.swf", tmp_path / "a.csv")):
         ours = qb.replay(log, "qops", deadlines=deadlines)
         assert ours.metrics["qops"] == printed["results"][0]["metrics"]
         assert ours.document["deadlines"] == printed["deadlines"] > 0
-    with pytest.raises(qb.UsageError, match=r"deadlines .*a\.csv: the log has deadlines of its own"):
+    with pytest.raises(
+        qb.UsageError, match=r"deadlines .*a\.csv: the log has deadlines of its own"
+    ):
         qb.replay(made, "qops", deadlines=tmp_path / "a.csv")
     with pytest.raises(qb.UsageError, match="add deadlines=FILE"):
         qb.write_log(made, tmp_path / "c.swf")
@@ -128,24 +179,64 @@ class Greedy:
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
-    "an unknown policy": ({"policies": "esay"}, qb.UsageError, "there is no policy 'esay'; did you mean 'easy'"),
-    "a policy twice": ({"policies": ["easy", "easy"]}, qb.UsageError, "policies easy: the policy occurs twice"),
+    "an unknown policy": (
+        {"policies": "esay"},
+        qb.UsageError,
+        "there is no policy 'esay'; did you mean 'easy'",
+    ),
+    "a policy twice": (
+        {"policies": ["easy", "easy"]},
+        qb.UsageError,
+        "policies easy: the policy occurs twice",
+    ),
     "no policy": ({"policies": []}, qb.UsageError, "none is named"),
-    "no policy at all": ({"policies": [dict]}, qb.UsageError, r"policy dict: has no method decide\(view\)"),
-    "a class that wants more": ({"policies": Needy}, qb.UsageError, "policy Needy: cannot be made: .*'what'"),
+    "no policy at all": (
+        {"policies": [dict]},
+        qb.UsageError,
+        r"policy dict: has no method decide\(view\)",
+    ),
+    "a class that wants more": (
+        {"policies": Needy},
+        qb.UsageError,
+        "policy Needy: cannot be made: .*'what'",
+    ),
     "a policy that oversteps": ({"policies": Greedy, "procs": 8}, qb.DecisionError, "row"),
-    "an instant": ({"since": "soon"}, qb.UsageError, "^since 'soon': neither seconds of the log nor an ISO time"),
+    "an instant": (
+        {"since": "soon"},
+        qb.UsageError,
+        "^since 'soon': neither seconds of the log nor an ISO time",
+    ),
     "a load": ({"load": 0}, qb.UsageError, "^load 0: use a factor from"),
     "a warm-up": ({"warmup": "-3"}, qb.UsageError, "^warmup '-3': use seconds"),
-    "estimates": ({"estimates": "f:0"}, qb.UsageError, "^estimates 'f:0': N=0 is not a number from 1"),
+    "estimates": (
+        {"estimates": "f:0"},
+        qb.UsageError,
+        "^estimates 'f:0': N=0 is not a number from 1",
+    ),
     "a load in words": ({"load": "high"}, qb.UsageError, "^load 'high': is not a number"),
-    "no policies": ({"policies": None}, qb.UsageError, r"policy NoneType: has no method decide\(view\)"),
+    "no policies": (
+        {"policies": None},
+        qb.UsageError,
+        r"policy NoneType: has no method decide\(view\)",
+    ),
     "a seed": ({"seed": -1}, qb.UsageError, "^seed -1: use a whole number from 0"),
     "a count": ({"first": 0}, qb.UsageError, "^first 0: use a whole number from 1"),
-    "a driver": ({"driver": "compield"}, qb.UsageError, "driver 'compield': use one of auto, compiled, engine; did you mean"),
+    "a driver": (
+        {"driver": "compield"},
+        qb.UsageError,
+        "driver 'compield': use one of auto, compiled, engine; did you mean",
+    ),
     "a breakdown": ({"by": ["mnth"]}, qb.UsageError, "by 'mnth': .*did you mean 'month'"),
-    "two machines": ({"procs": 3, "machine": "origin2000"}, qb.UsageError, "procs and machine both set"),
-    "no machine": ({"machine": "missing.toml"}, qb.InputError, "^missing.toml: machine file cannot be read"),
+    "two machines": (
+        {"procs": 3, "machine": "origin2000"},
+        qb.UsageError,
+        "procs and machine both set",
+    ),
+    "no machine": (
+        {"machine": "missing.toml"},
+        qb.InputError,
+        "^missing.toml: machine file cannot be read",
+    ),
     "no processors": ({"procs": 0}, qb.UsageError, "^procs 0"),
     "no processors of a machine": ({"machine": 0}, qb.UsageError, "^machine 0: use 1 to"),
     "nothing left": ({"since": 10**9}, qb.InputError, "no job in it can run"),

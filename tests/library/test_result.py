@@ -35,11 +35,20 @@ def test_the_jobs_are_the_job_rows_of_the_command(tmp_path: Path) -> None:
 
 
 def test_fractions_of_seconds_and_refusals_are_in_the_table(tmp_path: Path) -> None:
-    (tmp_path / "log.txt").write_text("; MaxProcs: 4\n0.25 10.5 2 20\n5 10 1 20\n", encoding="utf-8")
+    (tmp_path / "log.txt").write_text(
+        "; MaxProcs: 4\n0.25 10.5 2 20\n5 10 1 20\n", encoding="utf-8"
+    )
     jobs = qb.replay(tmp_path / "log.txt", "easy").jobs
     assert jobs["submit"].to_pylist() == [0.25, 5.0]
     assert jobs["end"].to_pylist() == [10.75, 15.0]
-    made = qb.transform(DEMO, "take:first=300", "duplicate:load=1.8", "deadlines:stringency=0.9", "artificial", seed=2)
+    made = qb.transform(
+        DEMO,
+        "take:first=300",
+        "duplicate:load=1.8",
+        "deadlines:stringency=0.9",
+        "artificial",
+        seed=2,
+    )
     result = qb.replay(made, "qops:others=reject")
     assert (refused := result.metrics["qops:others=reject"]["rejected_count"])
     reasons = [each for each in result.jobs["reason"].to_pylist() if each]
@@ -70,10 +79,14 @@ def test_metrics_have_units_and_meanings(demo: qb.ReplayResult) -> None:
 
 
 def test_a_breakdown_is_that_of_the_command(demo: qb.ReplayResult) -> None:
-    printed = document("replay", DEMO, "-p", "easy", "--first", "400", "--warmup", "1d", "--by", "size", "--quiet")
+    printed = document(
+        "replay", DEMO, "-p", "easy", "--first", "400", "--warmup", "1d", "--by", "size", "--quiet"
+    )
     rows = demo["easy"].breakdown("size").to_pylist()
     groups = printed["results"][0]["by"]["size"]
-    assert [(row["label"], row["jobs"]) for row in rows] == [(str(each["label"]), each["jobs"]) for each in groups]
+    assert [(row["label"], row["jobs"]) for row in rows] == [
+        (str(each["label"]), each["jobs"]) for each in groups
+    ]
     for row, group in zip(rows, groups, strict=True):
         assert row["wait_mean_s"] == group["metrics"]["wait_mean_s"]
     with pytest.raises(qb.UsageError, match=r"by 'sise': use one of .*did you mean 'size'"):
@@ -109,19 +122,35 @@ def test_a_saved_result_is_read_back_equal(demo: qb.ReplayResult, tmp_path: Path
 
 def test_it_is_the_result_of_the_command(demo: qb.ReplayResult, tmp_path: Path) -> None:
     demo.save(tmp_path / "ours")
-    words = ["-p", "fcfs", "-p", "easy", "-p", "conservative", "--first", "400", "--warmup", "1d", "--quiet"]
+    words = [
+        "-p",
+        "fcfs",
+        "-p",
+        "easy",
+        "-p",
+        "conservative",
+        "--first",
+        "400",
+        "--warmup",
+        "1d",
+        "--quiet",
+    ]
     qbatch("replay", str(ROOT / DEMO), *words, "--out", str(tmp_path / "theirs"))
     names = sorted(path.name for path in (tmp_path / "ours").iterdir())
     assert names == sorted(path.name for path in (tmp_path / "theirs").iterdir())
     for name in names:
         if name.endswith(".parquet"):
-            assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes(), name
+            assert (tmp_path / "ours" / name).read_bytes() == (
+                tmp_path / "theirs" / name
+            ).read_bytes(), name
     ours, theirs = (dict(qb.read_result(tmp_path / name).document) for name in ("ours", "theirs"))
     for each in (ours, theirs):
         del each["checksums"]["result.json"]  # of the document itself, in which the command stands
     assert {key for key in ours if ours[key] != theirs[key]} <= {"command", "environment"}
     assert ours.keys() == theirs.keys()
-    assert document("metrics", str(tmp_path / "ours"))["results"][1]["metrics"] == demo.metrics["easy"]
+    assert (
+        document("metrics", str(tmp_path / "ours"))["results"][1]["metrics"] == demo.metrics["easy"]
+    )
 
 
 def test_jobs_in_pieces_are_saved_too(tmp_path: Path) -> None:
@@ -144,12 +173,20 @@ def test_what_really_happened_is_read_from_a_log(tmp_path: Path) -> None:
     qbatch("replay", DEMO, "-p", "easy", "--swf", str(tmp_path / "done.swf"), "--quiet")
     read = qb.read_result(tmp_path / "done.swf")
     assert read.policies == ("log",)
-    assert read.metrics["log"]["wait_mean_s"] == qb.replay(DEMO, "easy").metrics["easy"]["wait_mean_s"]
-    assert repr(read).startswith("<ReplayResult done.swf: 2,000 jobs on 128 processors; mean wait: log ")
+    assert (
+        read.metrics["log"]["wait_mean_s"] == qb.replay(DEMO, "easy").metrics["easy"]["wait_mean_s"]
+    )
+    assert repr(read).startswith(
+        "<ReplayResult done.swf: 2,000 jobs on 128 processors; mean wait: log "
+    )
 
 
-@pytest.mark.parametrize("kind", ["gantt", "utilisation", "queue", "wait-hist", "slowdown-by-size", "estimates"])
-def test_every_picture_is_a_figure_that_shows_itself(kind: str, demo: qb.ReplayResult, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kind", ["gantt", "utilisation", "queue", "wait-hist", "slowdown-by-size", "estimates"]
+)
+def test_every_picture_is_a_figure_that_shows_itself(
+    kind: str, demo: qb.ReplayResult, tmp_path: Path
+) -> None:
     from matplotlib.figure import Figure
 
     figure = demo.plot(kind, policies=["easy"], title="a title")
@@ -190,7 +227,7 @@ def test_a_notebook_shows_table_and_picture(demo: qb.ReplayResult) -> None:
     assert "\n" not in repr(demo)
 
 
-HOSTILE = '<script>alert(1)</script>&"\'.swf'
+HOSTILE = "<script>alert(1)</script>&\"'.swf"
 
 
 def test_texts_of_others_are_escaped(tmp_path: Path) -> None:
@@ -221,17 +258,29 @@ def test_texts_of_others_are_escaped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("missing", "ask", "words"),
     [
-        ("pyarrow", lambda result: result.jobs, r"needs pyarrow: pip install '\.\[report\]' in the folder of the sources"),
+        (
+            "pyarrow",
+            lambda result: result.jobs,
+            r"needs pyarrow: pip install '\.\[report\]' in the folder of the sources",
+        ),
         ("pyarrow", lambda result: result.metrics_table, "needs pyarrow"),
         ("pyarrow", lambda result: result.save("nowhere"), "needs pyarrow"),
         ("pandas", lambda result: result.to_pandas(), "needs pandas: pip install pandas"),
         ("polars", lambda result: result.to_polars(), "needs polars: pip install polars"),
-        ("matplotlib", lambda result: result.plot("gantt"), r"drawing needs matplotlib: pip install '\.\[report\]'"),
+        (
+            "matplotlib",
+            lambda result: result.plot("gantt"),
+            r"drawing needs matplotlib: pip install '\.\[report\]'",
+        ),
     ],
 )
-def test_what_is_not_installed_is_named(missing: str, ask, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_installed_is_named(
+    missing: str, ask, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result = qb.replay(TINY, "easy")
-    monkeypatch.setattr(module, "find_spec", lambda name: None if name == missing else find_spec(name))
+    monkeypatch.setattr(
+        module, "find_spec", lambda name: None if name == missing else find_spec(name)
+    )
     for name in [name for name in sys.modules if name.partition(".")[0] == missing]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
@@ -256,9 +305,13 @@ bundle = result._repr_mimebundle_()
 assert set(bundle) == {"text/plain", "text/html"} and "<img" not in bundle["text/html"]
 print(result, qbatch.compare(result["fcfs"], result["easy"]))
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("<ReplayResult tiny.txt: 12 jobs on 8 processors; mean wait: fcfs ")
+    assert done.stdout.startswith(
+        "<ReplayResult tiny.txt: 12 jobs on 8 processors; mean wait: fcfs "
+    )
 
 
 def test_metrics_are_measured_where_they_are_not_given(tmp_path: Path) -> None:
@@ -272,9 +325,18 @@ def test_metrics_are_measured_where_they_are_not_given(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "panels"),
-    [("utilisation", 1), ("slowdown-by-size", 1), ("wait-hist", 2), ("queue", 2), ("estimates", 2), ("gantt", 2)],
+    [
+        ("utilisation", 1),
+        ("slowdown-by-size", 1),
+        ("wait-hist", 2),
+        ("queue", 2),
+        ("estimates", 2),
+        ("gantt", 2),
+    ],
 )
-def test_a_picture_is_drawn_into_axes_of_yours_and_returns_them(demo, kind: str, panels: int) -> None:
+def test_a_picture_is_drawn_into_axes_of_yours_and_returns_them(
+    demo, kind: str, panels: int
+) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure()
@@ -299,6 +361,8 @@ def test_a_picture_for_print_is_narrow_and_grey(demo) -> None:
 
 def test_an_unknown_metric_is_answered_with_the_right_name(demo) -> None:
     metrics = demo.metrics["easy"]
-    with pytest.raises(KeyError, match="there is no metric 'wait_mean'; did you mean 'wait_mean_s'"):
+    with pytest.raises(
+        KeyError, match="there is no metric 'wait_mean'; did you mean 'wait_mean_s'"
+    ):
         metrics["wait_mean"]
     assert metrics.get("wait_mean") is None

@@ -16,7 +16,9 @@ from tests.library.commands import ROOT
 HOUR = 3_600_000_000
 
 
-def test_scripts_and_commands_run_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scripts_and_commands_run_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with qb.Session() as session:
         directory = os.path.dirname(session.socket)
@@ -100,11 +102,20 @@ def test_what_the_server_does_not_take_is_a_refusal() -> None:
 
 
 def test_mistakes_before_the_daemon_is_there(tmp_path: Path) -> None:
-    with pytest.raises(qb.InputError, match="no such configuration file"), qb.Session(config=tmp_path / "none.toml"):
+    with (
+        pytest.raises(qb.InputError, match="no such configuration file"),
+        qb.Session(config=tmp_path / "none.toml"),
+    ):
         pytest.fail("it is up")
-    with pytest.raises(qb.QbatchError, match="there is no policy 'esay'"), qb.Session(policy="esay"):
+    with (
+        pytest.raises(qb.QbatchError, match="there is no policy 'esay'"),
+        qb.Session(policy="esay"),
+    ):
         pytest.fail("it is up")
-    with pytest.raises(qb.QbatchError, match="time soon: write real"), qb.Session(executor="emulated", time="soon"):
+    with (
+        pytest.raises(qb.QbatchError, match="time soon: write real"),
+        qb.Session(executor="emulated", time="soon"),
+    ):
         pytest.fail("it is up")
 
 
@@ -116,7 +127,9 @@ print(os.path.dirname(session.socket), flush=True)
 os.kill(os.getpid(), 9)
 """
     own = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, env=own, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, env=own, check=False
+    )
     directory, limit = done.stdout.strip(), time.monotonic() + 30
     assert directory
     while os.path.exists(directory) and time.monotonic() < limit:

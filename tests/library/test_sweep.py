@@ -25,7 +25,9 @@ def sweep(log: str) -> qbatch.SweepResult:
     return qbatch.sweep(log, ["fcfs", "easy"], **GRID, on="local:1")
 
 
-def test_it_has_every_run_of_the_command(log: str, sweep: qbatch.SweepResult, tmp_path: Path) -> None:
+def test_it_has_every_run_of_the_command(
+    log: str, sweep: qbatch.SweepResult, tmp_path: Path
+) -> None:
     swept(tmp_path / "other", log, policy=["fcfs", "easy"], **GRID)
     assert (Path(sweep.directory) / TABLE).read_bytes() == (tmp_path / "other" / TABLE).read_bytes()
     assert len(sweep) == sweep.runs.num_rows == 12
@@ -46,9 +48,13 @@ def test_a_run_is_that_of_replay(log: str, sweep: qbatch.SweepResult) -> None:
 def test_points_differences_and_pictures(sweep: qbatch.SweepResult) -> None:
     table = sweep.points("wait_mean", "utilisation_submit")
     assert table.column_names[-6:] == [
-        "wait_mean_s", "wait_mean_s_low", "wait_mean_s_high",
-        "utilisation_submit", "utilisation_submit_low", "utilisation_submit_high",
-    ]  # fmt: skip
+        "wait_mean_s",
+        "wait_mean_s_low",
+        "wait_mean_s_high",
+        "utilisation_submit",
+        "utilisation_submit_low",
+        "utilisation_submit_high",
+    ]
     assert table["replicas"].to_pylist() == [3] * 4
     assert {one["at"]["policy"] for one in sweep.against("easy", "wait_mean")} == {"fcfs"}
     assert sweep.plot("bounded_slowdown_mean", log_scale=True, where={"load": 0.8}).axes
@@ -80,7 +86,9 @@ def test_a_class_typed_in_a_program_runs_in_its_process(log: str, tmp_path: Path
         "except qbatch.UsageError as error:\n"
         "    print(error)\n"
     )
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "write it to a module" in done.stdout
 
@@ -91,7 +99,9 @@ def test_a_picture_is_drawn_into_axes_of_yours(sweep: qbatch.SweepResult) -> Non
     figure = Figure()
     many = list(figure.subplots(1, 6))
     panels = len(sweep.plot("wait_mean").axes)
-    with pytest.raises(qbatch.UsageError, match=f"this picture has {panels} panels, not {panels + 1}"):
+    with pytest.raises(
+        qbatch.UsageError, match=f"this picture has {panels} panels, not {panels + 1}"
+    ):
         sweep.plot("wait_mean", ax=many[: panels + 1])
     given = many[:panels]
     assert sweep.plot("wait_mean", ax=given, grey=True) is given

@@ -1,4 +1,5 @@
-"""Finished runs for the tests of this package: from the oracle's schedulers, or from a few plain numbers."""
+"""Finished runs for the tests of this package: from the oracle's schedulers, or from a few plain
+numbers."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -24,8 +25,11 @@ POLICIES: tuple[Callable[[list[Job], int], list[Outcome]], ...] = (
 
 
 def schedule_of(rows: Sequence[Row], procs_total: int, **columns: Any) -> Schedule:
-    """A schedule of these rows; a row with a start of -1 was rejected; ``columns`` are the workload's."""
-    submit, start, end, procs, run = (np.array([row[place] for row in rows], np.int64) for place in range(5))
+    """A schedule of these rows; a row with a start of -1 was rejected; ``columns`` are the
+    workload's."""
+    submit, start, end, procs, run = (
+        np.array([row[place] for row in rows], np.int64) for place in range(5)
+    )
     zeros = np.zeros(len(rows), np.int64)
     workload = Workload(
         name="sample",
@@ -45,10 +49,14 @@ def schedule_of(rows: Sequence[Row], procs_total: int, **columns: Any) -> Schedu
     )
     kind = np.array([KINDS.index(row[5]) for row in rows], np.int8)
     promise = zeros + NO_PROMISE
-    return Schedule(workload.changed(**columns), "sample", start, kind, promise, promise, end, queue_max=7)
+    return Schedule(
+        workload.changed(**columns), "sample", start, kind, promise, promise, end, queue_max=7
+    )
 
 
-def seconds(*rows: tuple[float, float, int, float], procs_total: int = 8, **columns: Any) -> Schedule:
+def seconds(
+    *rows: tuple[float, float, int, float], procs_total: int = 8, **columns: Any
+) -> Schedule:
     """A schedule of (submit, wait, procs, run) in seconds; a wait below 0 is a rejection."""
     made: list[Row] = []
     for submit_s, wait_s, procs, run_s in rows:
@@ -68,7 +76,8 @@ def rows_of(jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> list[Row]:
 
 
 def loose_rows(rng: random.Random, n: int, procs_total: int) -> list[Row]:
-    """Rows that never hold more than the machine, by no sensible policy: each starts late, at any time it fits."""
+    """Rows that never hold more than the machine, by no sensible policy: each starts late, at any
+    time it fits."""
     rows: list[Row] = []
     for _ in range(n):
         submit, procs = rng.randint(0, 20), rng.randint(1, procs_total)
@@ -77,11 +86,15 @@ def loose_rows(rng: random.Random, n: int, procs_total: int) -> list[Row]:
         while not _fits(rows, start, start + run, procs, procs_total):
             start += 1
         rows.append((submit, start, start + run, procs, run, rng.choice(KINDS)))
-    return [(*(SECOND * time for time in row[:3]), row[3], SECOND * row[4], row[5]) for row in sorted(rows)]  # type: ignore[misc]
+    return [
+        (*(SECOND * time for time in row[:3]), row[3], SECOND * row[4], row[5])
+        for row in sorted(rows)
+    ]  # type: ignore[misc]
 
 
 def _fits(rows: list[Row], start: int, end: int, procs: int, procs_total: int) -> bool:
-    """At no second do the jobs hold too much; an empty one is held against its neighbours all the same."""
+    """At no second do the jobs hold too much; an empty one is held against its neighbours all the
+    same."""
     return all(
         procs + sum(row[3] for row in rows if row[1] <= second <= row[2]) <= procs_total
         for second in range(start, end + 1)

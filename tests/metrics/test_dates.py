@@ -13,7 +13,14 @@ from qbatch.model.record import LogClock
 
 from .samples import SECOND
 
-ZONES = ("UTC", "Europe/Stockholm", "America/Chicago", "Asia/Beirut", "Australia/Lord_Howe", "Pacific/Apia")
+ZONES = (
+    "UTC",
+    "Europe/Stockholm",
+    "America/Chicago",
+    "Asia/Beirut",
+    "Australia/Lord_Howe",
+    "Pacific/Apia",
+)
 
 
 def labels(clock: LogClock, *submit_s: float, by: str = "month") -> list[str]:
@@ -39,12 +46,15 @@ def test_a_month_begins_at_local_midnight() -> None:
 def test_a_day_has_23_or_25_hours_when_the_clocks_change() -> None:
     for day, hours in ((date(1996, 3, 31), 23), (date(1996, 10, 27), 25), (date(1996, 5, 5), 24)):
         start = instant(day.year, day.month, day.day, zone="Europe/Stockholm")
-        found = labels(LogClock(start, "Europe/Stockholm"), -1, 0, hours * 3600 - 1, hours * 3600, by="day")
+        found = labels(
+            LogClock(start, "Europe/Stockholm"), -1, 0, hours * 3600 - 1, hours * 3600, by="day"
+        )
         assert found == [(day + timedelta(days=shift)).isoformat() for shift in (-1, 0, 0, 1)]
 
 
 def test_a_midnight_that_the_clocks_leap_over_begins_the_day_at_the_leap() -> None:
-    """In Beirut on 1996-03-31 the clocks went from 00:00 to 01:00 at once (22:00 UTC the day before)."""
+    """In Beirut on 1996-03-31 the clocks went from 00:00 to 01:00 at once (22:00 UTC the day
+    before)."""
     leap = instant(1996, 3, 30, 22)
     assert labels(LogClock(leap, "Asia/Beirut"), -1, 0, by="day") == ["1996-03-30", "1996-03-31"]
 
@@ -55,15 +65,30 @@ def test_a_day_that_a_zone_left_out_has_no_jobs() -> None:
     assert labels(LogClock(leap, "Pacific/Apia"), -1, 0, by="day") == ["2011-12-29", "2011-12-31"]
 
 
-@given(st.sampled_from(ZONES), st.lists(st.integers(0, 2 * 10**9), min_size=1, max_size=20), st.integers(0, 10**6))
-def test_every_job_has_the_date_that_its_zone_shows(zone: str, walls: list[int], start: int) -> None:
-    expected = [datetime.fromtimestamp(wall, UTC).astimezone(ZoneInfo(zone)).date().isoformat() for wall in walls]
+@given(
+    st.sampled_from(ZONES),
+    st.lists(st.integers(0, 2 * 10**9), min_size=1, max_size=20),
+    st.integers(0, 10**6),
+)
+def test_every_job_has_the_date_that_its_zone_shows(
+    zone: str, walls: list[int], start: int
+) -> None:
+    expected = [
+        datetime.fromtimestamp(wall, UTC).astimezone(ZoneInfo(zone)).date().isoformat()
+        for wall in walls
+    ]
     clock = LogClock(start, zone)
     assert labels(clock, *(wall - start for wall in walls), by="day") == expected
     assert labels(clock, *(wall - start for wall in walls)) == [day[:7] for day in expected]
 
 
-UNKNOWN = [LogClock(), LogClock(0), LogClock(None, "UTC"), LogClock(0, "Mars/Olympus"), LogClock(0, "../x")]
+UNKNOWN = [
+    LogClock(),
+    LogClock(0),
+    LogClock(None, "UTC"),
+    LogClock(0, "Mars/Olympus"),
+    LogClock(0, "../x"),
+]
 
 
 @pytest.mark.parametrize("clock", UNKNOWN)

@@ -32,7 +32,8 @@ def chain(n: int, memory: float, seed: int) -> np.ndarray:
 
 
 def resampled_mean(values: np.ndarray, block: float, draw: np.random.Generator) -> float:
-    """One mean of the stationary bootstrap, as Politis and Romano (1994) define it, value by value."""
+    """One mean of the stationary bootstrap, as Politis and Romano (1994) define it, value by
+    value."""
     n, at, total = len(values), int(draw.integers(len(values))), 0.0
     for _ in range(n):
         total += values[at]

@@ -1,4 +1,5 @@
-"""Confidence intervals: quantiles of Student's t against printed tables, and what the bounds promise."""
+"""Confidence intervals: quantiles of Student's t against printed tables, and what the bounds
+promise."""
 
 import random
 from statistics import NormalDist, fmean, stdev
@@ -10,16 +11,34 @@ from qbatch.metrics.interval import t_quantile
 from qbatch.model.errors import UsageError
 
 PRINTED = {
-    (0.975, 1): 12.706, (0.975, 2): 4.303, (0.975, 3): 3.182, (0.975, 4): 2.776, (0.975, 5): 2.571,
-    (0.975, 9): 2.262, (0.975, 10): 2.228, (0.975, 29): 2.045, (0.975, 30): 2.042, (0.975, 60): 2.000,
-    (0.975, 120): 1.980, (0.95, 1): 6.314, (0.95, 7): 1.895, (0.95, 20): 1.725, (0.995, 1): 63.657,
-    (0.995, 6): 3.707, (0.995, 40): 2.704, (0.9995, 2): 31.599, (0.9995, 10): 4.587, (0.9, 3): 1.638,
-}  # fmt: skip
+    (0.975, 1): 12.706,
+    (0.975, 2): 4.303,
+    (0.975, 3): 3.182,
+    (0.975, 4): 2.776,
+    (0.975, 5): 2.571,
+    (0.975, 9): 2.262,
+    (0.975, 10): 2.228,
+    (0.975, 29): 2.045,
+    (0.975, 30): 2.042,
+    (0.975, 60): 2.000,
+    (0.975, 120): 1.980,
+    (0.95, 1): 6.314,
+    (0.95, 7): 1.895,
+    (0.95, 20): 1.725,
+    (0.995, 1): 63.657,
+    (0.995, 6): 3.707,
+    (0.995, 40): 2.704,
+    (0.9995, 2): 31.599,
+    (0.9995, 10): 4.587,
+    (0.9, 3): 1.638,
+}
 
 
 @pytest.mark.parametrize(("probability", "freedom"), list(PRINTED))
 def test_quantiles_are_those_of_the_printed_table(probability: float, freedom: int) -> None:
-    assert t_quantile(probability, freedom) == pytest.approx(PRINTED[probability, freedom], abs=6e-4)
+    assert t_quantile(probability, freedom) == pytest.approx(
+        PRINTED[probability, freedom], abs=6e-4
+    )
 
 
 def test_quantiles_of_one_and_two_degrees_have_closed_forms() -> None:
@@ -36,7 +55,9 @@ def test_quantiles_are_symmetric_and_end_in_the_normal_ones() -> None:
 
 
 @pytest.mark.parametrize("probability", [0.6, 0.9, 0.975, 0.995, 0.9995])
-def test_the_sum_and_the_expansion_meet(probability: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sum_and_the_expansion_meet(
+    probability: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expanded = t_quantile(probability, 201)
     monkeypatch.setitem(t_quantile.__globals__, "_EXACT_UP_TO", 201)
     assert expanded == pytest.approx(t_quantile(probability, 201), rel=1e-9)
@@ -79,7 +100,9 @@ def test_pairs_cancel_what_replicas_share() -> None:
     differences = [one - other for one, other in zip(a, shared, strict=True)]
     assert found.mean == pytest.approx(fmean(differences))
     assert found.low is not None
-    assert found.low == pytest.approx(fmean(differences) - t_quantile(0.975, 9) * stdev(differences) / 10**0.5)
+    assert found.low == pytest.approx(
+        fmean(differences) - t_quantile(0.975, 9) * stdev(differences) / 10**0.5
+    )
     assert found.low > 0
 
 

@@ -31,7 +31,9 @@ def test_it_runs_uncompiled_to_the_same_end(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("wanted", "lost"), [(3, 5 * 10), (5, 5 * 10), (6, 0)], ids=["fits", "just fits", "does not fit"]
+    ("wanted", "lost"),
+    [(3, 5 * 10), (5, 5 * 10), (6, 0)],
+    ids=["fits", "just fits", "does not fit"],
 )
 def test_idle_processors_are_lost_only_to_a_job_that_fits(wanted: int, lost: int) -> None:
     measured = measure(seconds((0, 0, 3, 10), (0, 10, wanted, 10)))

@@ -1,4 +1,5 @@
-"""``measure`` against the oracle, which computes every metric from its definition over plain lists."""
+"""``measure`` against the oracle, which computes every metric from its definition over plain
+lists."""
 
 import random
 from dataclasses import replace
@@ -29,12 +30,18 @@ NOT_IN_ORACLE = {"jobs", "immediate_share", "queue_max"}
 
 
 NAMES = [metric.name for metric in METRICS]
-ALWAYS = [name for name in NAMES if not name.startswith(("rejected_", "parent", "predict", "underpredict", "estimate_"))]
-"""The metrics that every run has; others need a job that was refused, is a task of a parent, or had its run time predicted."""
+ALWAYS = [
+    name
+    for name in NAMES
+    if not name.startswith(("rejected_", "parent", "predict", "underpredict", "estimate_"))
+]
+"""The metrics that every run has; others need a job that was refused, is a task of a parent, or had
+its run time predicted."""
 
 
 def assert_as_oracle(rows: list[Row], procs_total: int) -> None:
-    """Every digit agrees, but for sums of ratios: those are rounded once by the oracle, often by us."""
+    """Every digit agrees, but for sums of ratios: those are rounded once by the oracle, often by
+    us."""
     ours, expected = measure(schedule_of(rows, procs_total)), oracle(rows, procs_total)
     assert ours.keys() - NOT_IN_ORACLE == expected.keys() - {"queue_max"}
     for name in expected.keys() - {"queue_max"}:
@@ -67,7 +74,9 @@ def test_so_it_is_where_jobs_that_fit_are_left_waiting() -> None:
 
 @given(workloads(), st.sampled_from(POLICIES))
 @settings(max_examples=80, deadline=None)
-def test_hypothesis_finds_no_workload_that_is_measured_otherwise(workload: Any, policy: Any) -> None:
+def test_hypothesis_finds_no_workload_that_is_measured_otherwise(
+    workload: Any, policy: Any
+) -> None:
     jobs, procs_total = workload
     assert_as_oracle(rows_of(jobs, policy(jobs, procs_total)), procs_total)
 
@@ -76,7 +85,14 @@ def test_nothing_overflows() -> None:
     """A thousand jobs, each of a quarter of a year on a million processors, one after the other."""
     quarter, procs_total = 90 * 86_400 * SECOND, 1 << 20
     rows: list[Row] = [
-        (0, rank * quarter, (rank + 1) * quarter - 1, procs_total - rank % 2, quarter - 1, "in_order")
+        (
+            0,
+            rank * quarter,
+            (rank + 1) * quarter - 1,
+            procs_total - rank % 2,
+            quarter - 1,
+            "in_order",
+        )
         for rank in range(1000)
     ]
     rows.append((1000 * quarter,) * 3 + (1, 0, "immediate"))
@@ -113,7 +129,9 @@ def test_a_rejected_job_is_no_job_at_all() -> None:
     assert measure(with_one) == measure(without)
 
 
-@pytest.mark.parametrize("schedule", [schedule_of([], 8), seconds((0, -1, 1, 1))], ids=["empty", "all rejected"])
+@pytest.mark.parametrize(
+    "schedule", [schedule_of([], 8), seconds((0, -1, 1, 1))], ids=["empty", "all rejected"]
+)
 def test_without_jobs_everything_is_none_but_their_count(schedule: Schedule) -> None:
     measured = measure(schedule)
     assert {name: value for name, value in measured.items() if value is not None} == {"jobs": 0}
@@ -134,7 +152,9 @@ def test_a_run_without_length_has_no_shares_of_time() -> None:
 
 def test_jobs_of_no_length_are_left_out_of_the_slowdown_waiting_or_not() -> None:
     measured = measure(seconds((0, 0, 1, 0), (0, 5, 1, 0), (0, 5, 1, 5), (0, 0, 1, 2)))
-    assert [measured[f"slowdown_{what}"] for what in ("mean", "median", "p95", "max", "skipped")] == [1.5, 1, 2, 2, 2]
+    assert [
+        measured[f"slowdown_{what}"] for what in ("mean", "median", "p95", "max", "skipped")
+    ] == [1.5, 1, 2, 2, 2]
 
 
 def test_bounded_slowdown_is_as_printed_and_clipped_as_today() -> None:
@@ -160,7 +180,13 @@ def test_the_costly_metric_can_be_left_out() -> None:
 
 def test_measuring_changes_nothing() -> None:
     schedule = seconds((0, 0, 4, 10), (2, 9, 2, 5), (2, 9, 2, 0))
-    columns = (schedule.start, schedule.end, schedule.workload.submit, schedule.workload.run, schedule.workload.procs)
+    columns = (
+        schedule.start,
+        schedule.end,
+        schedule.workload.submit,
+        schedule.workload.run,
+        schedule.workload.procs,
+    )
     before = [column.copy() for column in columns]
     for column in columns:
         column.setflags(write=False)
@@ -169,7 +195,11 @@ def test_measuring_changes_nothing() -> None:
 
 
 def test_values_are_plain_numbers() -> None:
-    assert {type(value) for value in measure(seconds((0, 1, 4, 10))).values()} <= {int, float, type(None)}
+    assert {type(value) for value in measure(seconds((0, 1, 4, 10))).values()} <= {
+        int,
+        float,
+        type(None),
+    }
 
 
 def test_the_table_lists_every_metric_in_order_and_says_something() -> None:
@@ -185,7 +215,8 @@ def test_the_table_lists_every_metric_in_order_and_says_something() -> None:
 
 def test_jobs_in_pieces_wait_whenever_they_do_not_advance_and_use_what_their_pieces_used() -> None:
     schedule = schedule_of(
-        [(0, 0, 30 * SECOND, 2, 10 * SECOND, "in_order"), (20 * SECOND,) * 3 + (1, 0, "in_order")], 4
+        [(0, 0, 30 * SECOND, 2, 10 * SECOND, "in_order"), (20 * SECOND,) * 3 + (1, 0, "in_order")],
+        4,
     )
     pieces = np.array([[0, 0, 4, 2, 0, 0], [0, 8, 12, 2, 0, 1], [0, 24, 30, 2, 0, 1]], np.int64)
     pieces[:, 1:3] *= SECOND

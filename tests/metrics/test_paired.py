@@ -17,7 +17,8 @@ def naive_effect(a: list[int], b: list[int]) -> tuple[float, float, float, float
     delta = sum((y < x) - (y > x) for x in a for y in b) / n**2
     change = [y - x for x, y in zip(a, b, strict=True) if x != y]
     rank = [
-        sum(abs(other) < abs(one) for other in change) + (sum(abs(other) == abs(one) for other in change) + 1) / 2
+        sum(abs(other) < abs(one) for other in change)
+        + (sum(abs(other) == abs(one) for other in change) + 1) / 2
         for one in change
     ]
     gained = sum(one for one, d in zip(rank, change, strict=True) if d < 0)
@@ -90,7 +91,8 @@ def busy_waits(draw: np.random.Generator, jobs: int) -> np.ndarray:
 
 
 def test_labels_exchanged_at_random_are_noise_at_about_the_nominal_rate() -> None:
-    """Two policies without a difference: two queues with the same arrivals' law, exchanged in each busy stretch."""
+    """Two policies without a difference: two queues with the same arrivals' law, exchanged in each
+    busy stretch."""
     false = 0
     logs = 300
     for seed in range(logs):
@@ -109,6 +111,10 @@ def test_a_planted_difference_is_found_in_nearly_every_log() -> None:
     for seed in range(60):
         draw = np.random.default_rng(1000 + seed)
         one = busy_waits(draw, 1500)
-        other = one * draw.uniform(0.6, 1.2, len(one))  # 10 % less on average, job by job up or down
-        found += finding_of((pair := paired(one, other, has_effect=False)).mean, pair.a) is Verdict.better
+        # 10 % less on average, job by job up or down.
+        other = one * draw.uniform(0.6, 1.2, len(one))
+        found += (
+            finding_of((pair := paired(one, other, has_effect=False)).mean, pair.a)
+            is Verdict.better
+        )
     assert found >= 55

@@ -39,20 +39,36 @@ def test_they_are_those_of_the_jobs_one_by_one() -> None:
             expected = estimate if predicted < 0 else predicted
             assert expected <= estimate
             errors.append(abs(expected - run))
-            of_expected.append(1.0 if expected == run else run / expected if expected > run else expected / run)
+            of_expected.append(
+                1.0 if expected == run else run / expected if expected > run else expected / run
+            )
             of_estimates.append(1.0 if estimate == run else run / estimate)
             short += run > expected
-        assert figures["predicted_share"] == sum(each >= 0 for each in schedule.predicted.tolist()) / count
-        assert figures["prediction_error_mean_s"] == pytest.approx(sum(errors) / count / 1e6, rel=1e-15)
+        assert (
+            figures["predicted_share"]
+            == sum(each >= 0 for each in schedule.predicted.tolist()) / count
+        )
+        assert figures["prediction_error_mean_s"] == pytest.approx(
+            sum(errors) / count / 1e6, rel=1e-15
+        )
         assert figures["prediction_error_max_s"] == max(errors) / 1e6
-        assert figures["prediction_accuracy_mean"] == pytest.approx(sum(of_expected) / count, rel=1e-12)
-        assert figures["estimate_accuracy_mean"] == pytest.approx(sum(of_estimates) / count, rel=1e-12)
+        assert figures["prediction_accuracy_mean"] == pytest.approx(
+            sum(of_expected) / count, rel=1e-12
+        )
+        assert figures["estimate_accuracy_mean"] == pytest.approx(
+            sum(of_estimates) / count, rel=1e-12
+        )
         assert figures["underprediction_share"] == short / count
     assert measured > 20
 
 
 def test_zero_is_met_by_zero_and_missed_by_all_else() -> None:
-    assert accuracies(np.array([0, 0, 5, 4]), np.array([0, 5, 0, 8])).tolist() == [1.0, 0.0, 0.0, 0.5]
+    assert accuracies(np.array([0, 0, 5, 4]), np.array([0, 5, 0, 8])).tolist() == [
+        1.0,
+        0.0,
+        0.0,
+        0.5,
+    ]
 
 
 def test_a_run_without_predictions_has_none() -> None:
@@ -63,7 +79,11 @@ def test_a_run_without_predictions_has_none() -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_job_rows_show_them_and_give_the_same_metrics(tmp_path: Path, suffix: str) -> None:
-    schedule = next(found for found in map(schedule_of, range(20)) if found.predicted is not None and len(found) > 9)
+    schedule = next(
+        found
+        for found in map(schedule_of, range(20))
+        if found.predicted is not None and len(found) > 9
+    )
     for each in (schedule, replace(schedule, predicted=None)):
         out = BytesIO()
         write_job_rows(out, [each], suffix)

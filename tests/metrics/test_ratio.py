@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from qbatch.metrics.dependence import mean_estimate
 from qbatch.metrics.paired import Verdict, finding_of
-from qbatch.metrics.ratio import PARTS, difference_estimate, errors_of, level_bounds, replicated_difference
+from qbatch.metrics.ratio import (
+    PARTS,
+    difference_estimate,
+    errors_of,
+    level_bounds,
+    replicated_difference,
+)
 from qbatch.model.errors import UsageError
 from tests.bench.coverage import exchanged, of_chains, of_logs
 
@@ -24,7 +30,8 @@ def test_bounds_never_leave_the_possible(data: st.DataObject) -> None:
     for estimate in (difference_estimate, replicated_difference):
         found = estimate(a, b)
         if estimate is replicated_difference and len(set((b - a).tolist())) == 1:
-            assert (found.low, found.high, found.p) == (None, None, None)  # replicas that cannot differ
+            # Replicas that cannot differ.
+            assert (found.low, found.high, found.p) == (None, None, None)
             continue
         assert found.low is not None
         assert found.high is not None
@@ -37,7 +44,8 @@ def test_bounds_never_leave_the_possible(data: st.DataObject) -> None:
 
 
 def loaded(seed: int, n: int = 3000) -> tuple[np.ndarray, np.ndarray]:
-    """Waits of a queue that grows for most of the log, as under FCFS on a full machine, and short ones of a better policy."""
+    """Waits of a queue that grows for most of the log, as under FCFS on a full machine, and short
+    ones of a better policy."""
     draw = np.random.default_rng(seed)
     a = np.maximum(np.cumsum(draw.normal(40, 900, n)), 0.0) + 1.0
     return a, a * 0.03 * draw.exponential(1.0, n)
@@ -125,7 +133,8 @@ def test_the_truth_of_chains_is_held_as_often_as_is_said() -> None:
 
 
 def test_the_truth_of_generated_logs_is_held_as_often_as_is_said() -> None:
-    """A short run of ``python -m tests.bench --coverage``, of which docs/explanation/statistics.md keeps the whole."""
+    """A short run of ``python -m tests.bench --coverage``, of which docs/explanation/statistics.md
+    keeps the whole."""
     for found in of_logs(0.4, 60, 1500):
         assert found.held >= 0.85, found
         assert found.impossible == 0

@@ -1,4 +1,5 @@
-"""The class of a job: the paper's examples, the bounds themselves, and a naive reading of the rule."""
+"""The class of a job: the paper's examples, the bounds themselves, and a naive reading of the
+rule."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def name_of(procs: int, memory: int, estimate: int, cpu_time: int | None = None)
 @pytest.mark.parametrize(
     ("procs", "memory_gb", "hours", "name"),
     [
-        (16, 4, 4800 / 16, "lt_mj"),  # the paper's own example: 4800 hours of processor time on 16 processors
+        # The paper's own example: 4800 hours of processor time on 16 processors.
+        (16, 4, 4800 / 16, "lt_mj"),
         (1, 3, 1, "vst_mj"),  # of one processor, but of the middle size for its memory
         (2, 10, 30, "st_lj"),
         (8, 2, 5, "vst_sj"),
@@ -35,7 +37,9 @@ def name_of(procs: int, memory: int, estimate: int, cpu_time: int | None = None)
         (64, 16, 400, "lt_lj"),
     ],
 )
-def test_the_examples_of_the_paper_and_every_bound(procs: int, memory_gb: float, hours: float, name: str) -> None:
+def test_the_examples_of_the_paper_and_every_bound(
+    procs: int, memory_gb: float, hours: float, name: str
+) -> None:
     assert name_of(procs, int(memory_gb * GB), int(hours * HOUR)) == name
 
 
@@ -49,14 +53,18 @@ def test_the_processor_time_and_the_run_time_bound_apart() -> None:
     assert name_of(1, 0, 5 * HOUR + HOUR // 2, 5 * HOUR) == "vst_sj"
     assert name_of(1, 0, 5 * HOUR + HOUR // 2 + 1, 5 * HOUR) == "st_sj"
     assert name_of(1, 0, HOUR, 5 * HOUR + 1) == "st_sj"
-    assert name_of(1, 0, 1000 * HOUR, 50 * HOUR) == "st_sj", "only the shortest class bounds the run time"
+    assert name_of(1, 0, 1000 * HOUR, 50 * HOUR) == "st_sj", (
+        "only the shortest class bounds the run time"
+    )
 
 
 @given(st.integers(1, 70), st.integers(0, 17 * GB), st.integers(0, 420 * HOUR))
 def test_the_class_is_the_smallest_of_each_kind(procs: int, memory: int, estimate: int) -> None:
     times = [name for name, hours in TIME_HOURS.items() if estimate <= hours * HOUR]
     sizes = [name for name, (most, bytes_) in SIZES.items() if procs <= most and memory <= bytes_]
-    assert name_of(procs, memory, estimate) == (f"{times[0]}_{sizes[0]}" if times and sizes else None)
+    assert name_of(procs, memory, estimate) == (
+        f"{times[0]}_{sizes[0]}" if times and sizes else None
+    )
 
 
 def test_the_pairs_stand_in_the_order_of_the_file() -> None:

@@ -43,17 +43,29 @@ def test_a_machine_file_is_read_whole() -> None:
     machine = parse_machine(ORIGIN, "origin.toml")
     assert [host.name for host in machine.hosts] == ["eir", "n01", "n02", "n03"]
     assert machine.hosts[1] == Host("n01", 64, 512 * 2**20, "small")
-    assert (machine.procs, machine.widest_job, machine.single_host, machine.counts_memory) == (320, 128, True, True)
+    assert (machine.procs, machine.widest_job, machine.single_host, machine.counts_memory) == (
+        320,
+        128,
+        True,
+        True,
+    )
     (job_class,) = machine.classes
     assert (job_class.procs, job_class.memory, job_class.time) == (8, 2 * 2**30, 19_800_000_000)
-    assert (job_class.reserve_wait, job_class.per_host, job_class.hosts) == (43_200_000_000, 3, ("eir",))
+    assert (job_class.reserve_wait, job_class.per_host, job_class.hosts) == (
+        43_200_000_000,
+        3,
+        ("eir",),
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (("schema = 1", "schema = 2"), "line 2, key 'schema': must be 1"),
-        (("single_host = true", 'single_host = "yes"'), "line 3, key 'single_host': must be true or false"),
+        (
+            ("single_host = true", 'single_host = "yes"'),
+            "line 3, key 'single_host': must be true or false",
+        ),
         (("cpus = 64", "cpus = 0"), "line 10, key 'cpus': 0 is not a whole number from 1"),
         (("cpus = 64", "cpus = 6.5"), "line 10, key 'cpus': 6.5 is not a whole number"),
         (("cpus = 64", "cpu = 64"), "line 10, key 'cpu': is not known in .*did you mean 'cpus'"),
@@ -65,18 +77,33 @@ def test_a_machine_file_is_read_whole() -> None:
             ('hosts = ["eir"]', 'hosts = ["eri"]'),
             "line 20, key 'hosts': there is no host or pool 'eri'; did you mean 'eir'",
         ),
-        (("single_host = true", ""), "line 7, key 'memory': counts only if a job stays inside one host"),
+        (
+            ("single_host = true", ""),
+            "line 7, key 'memory': counts only if a job stays inside one host",
+        ),
         (("cpus = 64\n", ""), "line 8, key 'host': the host .*needs cpus"),
         (('name = "n[01-03]"\n', ""), "line 8, key 'host': needs a name"),
         (("cpus = 64", "cpus = 128.5"), "line 10, key 'cpus': 128.5 is not"),
         (('"512 MiB"', '"64GBs"'), "line 11, key 'memory': '64GBs' is not a memory size"),
         (('pool = "small"', "pool = 3"), "line 12, key 'pool': 3 is not a text; put it in quotes"),
         (("schema = 1", "schema = 1\nname = 3"), "line 3, key 'name': 3 is not a text"),
-        (("per_host = 3", "per_host = 0"), "line 18, key 'per_host': 0 is not a whole number from 1"),
+        (
+            ("per_host = 3", "per_host = 0"),
+            "line 18, key 'per_host': 0 is not a whole number from 1",
+        ),
         (("per_host = 3", "limit = 0"), "line 18, key 'limit': 0 is not a whole number from 1"),
-        (("per_host = 3", "per_user = 0"), "line 18, key 'per_user': 0 is not a whole number from 1"),
-        (("schema = 1", "schema = 1\nper_user = 0"), "line 3, key 'per_user': 0 is not a whole number from 1"),
-        (("time = 19800", 'time = "10:00"'), "line 17, key 'time': '10:00' is not a whole number of seconds from 1"),
+        (
+            ("per_host = 3", "per_user = 0"),
+            "line 18, key 'per_user': 0 is not a whole number from 1",
+        ),
+        (
+            ("schema = 1", "schema = 1\nper_user = 0"),
+            "line 3, key 'per_user': 0 is not a whole number from 1",
+        ),
+        (
+            ("time = 19800", 'time = "10:00"'),
+            "line 17, key 'time': '10:00' is not a whole number of seconds from 1",
+        ),
         (
             ("[[class]]", "[class]"),
             r"line 13, key 'class': must be an array.*; write \[\[class\]\] in place of \[class\]",
@@ -86,7 +113,9 @@ def test_a_machine_file_is_read_whole() -> None:
         (("schema = 1", "schema = "), "not valid TOML"),
     ],
 )
-def test_a_bad_machine_file_is_refused_with_key_line_and_reason(change: tuple[str, str], message: str) -> None:
+def test_a_bad_machine_file_is_refused_with_key_line_and_reason(
+    change: tuple[str, str], message: str
+) -> None:
     with pytest.raises(InputError, match=message) as error:
         parse_machine(ORIGIN.replace(*change), "origin.toml")
     assert str(error.value).startswith("origin.toml: ")
@@ -132,7 +161,12 @@ def test_classes_of_two_kinds_and_limits_of_hosts_are_read() -> None:
     for host in machine.hosts:
         assert (host.serves, host.limits) == (("large", "small"), (("large", 3), ("small", 4)))
     short, long, small, _ = machine.classes
-    assert (short.kind, short.cpu_time, short.time, short.goes_first) == ("time", 3_600_000_000, 4_000_000_000, True)
+    assert (short.kind, short.cpu_time, short.time, short.goes_first) == (
+        "time",
+        3_600_000_000,
+        4_000_000_000,
+        True,
+    )
     assert (long.limit, long.goes_first, small.kind, small.procs) == (20, False, "size", 2)
     names = [pair.name for pair in machine.class_pairs]
     assert names == ["short_small", "long_small", "short_large", "long_large"]
@@ -141,27 +175,77 @@ def test_classes_of_two_kinds_and_limits_of_hosts_are_read() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("per_user = 3", "per_user = -1"), "line 4, key 'per_user': -1 is not a whole number from 1"),
-        (('["large", "small"]', '["larg"]'), "line 8, key 'serves': there is no class 'larg'; did you mean 'large'"),
+        (
+            ("per_user = 3", "per_user = -1"),
+            "line 4, key 'per_user': -1 is not a whole number from 1",
+        ),
+        (
+            ('["large", "small"]', '["larg"]'),
+            "line 8, key 'serves': there is no class 'larg'; did you mean 'large'",
+        ),
         (('["large", "small"]', '"large"'), "line 8, key 'serves': must be a list of names"),
         (("{ large = 3", "{ huge = 3"), "line 9, key 'limits': there is no class 'huge'"),
-        (("{ large = 3", "{ large = -3"), "line 9, key 'limits': large = -3 is not a whole number from 0"),
-        (("{ large = 3", "{ large = true"), "line 9, key 'limits': large = True is not a whole number"),
-        (("limits = { large = 3, small = 4 }", "limits = 3"), "line 9, key 'limits': must be a table"),
-        (('kind = "time"', 'kind = "tme"'), "line 12, key 'kind': 'tme' is not a kind of class; use one of time, size"),
-        (("goes_first = true", "goes_first = 1"), "line 16, key 'goes_first': must be true or false"),
-        (("cpu_time = 3600", "procs = 2"), "key 'procs': bounds no class of the kind 'time'; leave it out of 'short'"),
-        (('procs = 2', 'reserve_wait = 2'), "key 'reserve_wait': bounds no class of the kind 'size'"),
-        (('kind = "size"', ""), "key 'kind': classes are all plain, or each is of the kind time or size"),
-        (('name = "long"', 'name = "short"'), "line 18, key 'name': the class 'short' appears twice"),
-        (("limit = 20", "time = 4000\ncpu_time = 3600"), "line 18, key 'name': no job can be in the class 'long': 'short'"),
-        (('["large", "small"]', '["small", "short"]'), "line 8, key 'serves': 'short' is a time class; .*small, large"),
-        (("procs = 8", "procs = 1"), "line 27, key 'name': the class 'large' is below 'small': smallest first"),
-        (('memory = "512MB"', ""), "key 'name': the class 'large' is below 'small': smallest first"),
-        (("limit = 20", "time = 3000"), "line 18, key 'name': the class 'long' is below 'short': smallest first"),
+        (
+            ("{ large = 3", "{ large = -3"),
+            "line 9, key 'limits': large = -3 is not a whole number from 0",
+        ),
+        (
+            ("{ large = 3", "{ large = true"),
+            "line 9, key 'limits': large = True is not a whole number",
+        ),
+        (
+            ("limits = { large = 3, small = 4 }", "limits = 3"),
+            "line 9, key 'limits': must be a table",
+        ),
+        (
+            ('kind = "time"', 'kind = "tme"'),
+            "line 12, key 'kind': 'tme' is not a kind of class; use one of time, size",
+        ),
+        (
+            ("goes_first = true", "goes_first = 1"),
+            "line 16, key 'goes_first': must be true or false",
+        ),
+        (
+            ("cpu_time = 3600", "procs = 2"),
+            "key 'procs': bounds no class of the kind 'time'; leave it out of 'short'",
+        ),
+        (
+            ("procs = 2", "reserve_wait = 2"),
+            "key 'reserve_wait': bounds no class of the kind 'size'",
+        ),
+        (
+            ('kind = "size"', ""),
+            "key 'kind': classes are all plain, or each is of the kind time or size",
+        ),
+        (
+            ('name = "long"', 'name = "short"'),
+            "line 18, key 'name': the class 'short' appears twice",
+        ),
+        (
+            ("limit = 20", "time = 4000\ncpu_time = 3600"),
+            "line 18, key 'name': no job can be in the class 'long': 'short'",
+        ),
+        (
+            ('["large", "small"]', '["small", "short"]'),
+            "line 8, key 'serves': 'short' is a time class; .*small, large",
+        ),
+        (
+            ("procs = 8", "procs = 1"),
+            "line 27, key 'name': the class 'large' is below 'small': smallest first",
+        ),
+        (
+            ('memory = "512MB"', ""),
+            "key 'name': the class 'large' is below 'small': smallest first",
+        ),
+        (
+            ("limit = 20", "time = 3000"),
+            "line 18, key 'name': the class 'long' is below 'short': smallest first",
+        ),
     ],
-)  # fmt: skip
-def test_bad_classes_and_limits_are_refused_with_key_line_and_reason(change: tuple[str, str], message: str) -> None:
+)
+def test_bad_classes_and_limits_are_refused_with_key_line_and_reason(
+    change: tuple[str, str], message: str
+) -> None:
     assert change[0] in PAIRED
     with pytest.raises(InputError, match=message) as error:
         parse_machine(PAIRED.replace(*change), "paired.toml")
@@ -188,32 +272,59 @@ name = "any"
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('name = "any"', 'name = "quick"\nprocs = 8'), "line 13, key 'name': the class 'quick' appears twice"),
-        (("procs = 4", "limit = 4"), "line 10, key 'name': no job can be in the class 'quick': 'narrow' comes before"),
-        (('name = "any"', 'name = "any"\nprocs = 4\ntime = 9'), "line 13, key 'name': no job .*'any': 'narrow'"),
-        (('name = "any"', 'name = "any"\ntime = 60'), "line 13, key 'name': no job .*'any': 'quick'"),
-        (('name = "any"', 'name = "any"\nkind = "time"'), "line 6, key 'kind': classes are all plain"),
+        (
+            ('name = "any"', 'name = "quick"\nprocs = 8'),
+            "line 13, key 'name': the class 'quick' appears twice",
+        ),
+        (
+            ("procs = 4", "limit = 4"),
+            "line 10, key 'name': no job can be in the class 'quick': 'narrow' comes before",
+        ),
+        (
+            ('name = "any"', 'name = "any"\nprocs = 4\ntime = 9'),
+            "line 13, key 'name': no job .*'any': 'narrow'",
+        ),
+        (
+            ('name = "any"', 'name = "any"\ntime = 60'),
+            "line 13, key 'name': no job .*'any': 'quick'",
+        ),
+        (
+            ('name = "any"', 'name = "any"\nkind = "time"'),
+            "line 6, key 'kind': classes are all plain",
+        ),
     ],
 )
-def test_plain_classes_that_no_job_can_be_in_are_refused(change: tuple[str, str], message: str) -> None:
+def test_plain_classes_that_no_job_can_be_in_are_refused(
+    change: tuple[str, str], message: str
+) -> None:
     assert len(parse_machine(PLAIN, "plain.toml").classes) == 3
     with pytest.raises(InputError, match=message):
         parse_machine(PLAIN.replace(*change), "plain.toml")
 
 
 @given(st.lists(st.tuples(*[st.none() | st.integers(1, 4)] * 3), min_size=1, max_size=4))
-def test_a_class_is_refused_exactly_where_no_job_is_in_it(bounds: list[tuple[int | None, ...]]) -> None:
-    """The oracle: every job of a small grid is put in its class.  (The grid has a value above every bound.)"""
+def test_a_class_is_refused_exactly_where_no_job_is_in_it(
+    bounds: list[tuple[int | None, ...]],
+) -> None:
+    """The oracle: every job of a small grid is put in its class.  (The grid has a value above every
+    bound.)"""
     tables = "".join(
         f'[[class]]\nname = "c{place}"\n'
-        + "".join(f"{key} = {value}\n" for key, value in zip(("procs", "memory", "time"), row, strict=True) if value)
+        + "".join(
+            f"{key} = {value}\n"
+            for key, value in zip(("procs", "memory", "time"), row, strict=True)
+            if value
+        )
         for place, row in enumerate(bounds)
     )
     text = f'schema = 1\nsingle_host = true\n[[host]]\nname = "a"\ncpus = 8\n{tables}'
-    machine = Machine((Host("a", 8),), classes=tuple(
-        JobClass(f"c{place}", procs, memory, time and time * 1_000_000)
-        for place, (procs, memory, time) in enumerate(bounds)
-    ))  # fmt: skip
+    machine = Machine(
+        (Host("a", 8),),
+        classes=tuple(
+            JobClass(f"c{place}", procs, memory, time and time * 1_000_000)
+            for place, (procs, memory, time) in enumerate(bounds)
+        ),
+    )
     grid = itertools.product(range(1, 6), range(1, 6), range(1, 6))
     pairs = [machine.class_of(procs, memory, time * 1_000_000) for procs, memory, time in grid]
     reached = {pair.name for pair in pairs if pair is not None}
@@ -229,7 +340,8 @@ def test_no_host_is_no_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [(7, 7), ("7", 7), ("1kb", 1024), ("1.5 GiB", 3 * 2**29), ("2T", 2**41), ("64GB", 64 * 2**30)]
+    ("text", "size"),
+    [(7, 7), ("7", 7), ("1kb", 1024), ("1.5 GiB", 3 * 2**29), ("2T", 2**41), ("64GB", 64 * 2**30)],
 )
 def test_memory_is_in_binary_units(text: object, size: int) -> None:
     assert parse_memory(text) == size
@@ -240,8 +352,14 @@ def test_a_memory_size_in_words_is_read_as_itself(size: int) -> None:
     text = memory_text(size)
     assert text.endswith("B") or text == "0"
     whole = int(text.strip("KMGTB"))
-    assert parse_memory(text) == size or whole > 2**53  # above which a size with a unit is not read to the byte
-    assert [memory_text(each) for each in (0, 1000, 3 * 2**19, 2**36)] == ["0", "1000B", "1536KB", "64GB"]
+    # Above which a size with a unit is not read to the byte.
+    assert parse_memory(text) == size or whole > 2**53
+    assert [memory_text(each) for each in (0, 1000, 3 * 2**19, 2**36)] == [
+        "0",
+        "1000B",
+        "1536KB",
+        "64GB",
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1", -1, True, None, "1 2", "1XB", 1.5])
@@ -270,10 +388,16 @@ def test_when_processors_alone_decide() -> None:
 
 
 def test_the_example_of_the_manual_is_a_machine_file() -> None:
-    manual = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "machine-file.md").read_text(encoding="utf-8")
+    manual = (
+        Path(__file__).resolve().parents[2] / "docs" / "reference" / "machine-file.md"
+    ).read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", manual, re.DOTALL)
     machine = parse_machine(example, "machine.md")
-    assert (len(machine.hosts), machine.hosts[-1].limits, machine.per_user) == (65, (("short", 4),), 3)
+    assert (len(machine.hosts), machine.hosts[-1].limits, machine.per_user) == (
+        65,
+        (("short", 4),),
+        3,
+    )
     found = machine.class_of(8, 2 * 2**30, 18_000_000_000)
     assert found is not None
     assert found.name == "short"
@@ -297,29 +421,58 @@ resources = { fpga = 3 }
 def test_named_resources_are_read_and_written() -> None:
     machine = parse_machine(GPUS, "m.toml")
     assert machine.resources == ("gpu", "nvme", "fpga")
-    assert [machine.amounts(host.resources) for host in machine.hosts] == [(2, 1, 0), (2, 1, 0), (0, 0, 3)]
+    assert [machine.amounts(host.resources) for host in machine.hosts] == [
+        (2, 1, 0),
+        (2, 1, 0),
+        (0, 0, 3),
+    ]
     assert machine.there == [[8, 8, 64], [0, 0, 0], [2, 2, 0], [1, 1, 0], [0, 0, 3]]
     assert not machine.is_one_pool
     assert not machine.spans_hosts
     assert parse_machine("\n".join(machine_as_toml(machine)), "again") == machine
-    alone = GPUS.replace("single_host = true", "").split("[[host]]")[0] + "[[host]]" + GPUS.split("[[host]]")[2]
+    alone = (
+        GPUS.replace("single_host = true", "").split("[[host]]")[0]
+        + "[[host]]"
+        + GPUS.split("[[host]]")[2]
+    )
     assert parse_machine(alone, "m.toml").resources == ("fpga",)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("{ gpu = 2, nvme = 1 }", "2"), "line 7, key 'resources': must be a table of a number for each name"),
+        (
+            ("{ gpu = 2, nvme = 1 }", "2"),
+            "line 7, key 'resources': must be a table of a number for each name",
+        ),
         (("gpu = 2", "gpu = -2"), "line 7, key 'resources': gpu = -2 is not a whole number from 0"),
         (("gpu = 2", "gpu = true"), "line 7, key 'resources': gpu = True is not a whole number"),
         (("gpu = 2", "gpu = 2.5"), "line 7, key 'resources': gpu = 2.5 is not a whole number"),
-        (("gpu = 2", '"gpu:a100" = 2'), "line 7, key 'resources': 'gpu:a100' is not a name; .*types of it are not supported yet"),
-        (("gpu = 2", "ncpus = 2"), r"line 7, key 'resources': 'ncpus' has a key of its own; write cpus = \.\.\."),
-        (("single_host = true", ""), "line 7, key 'resources': count only if .* write single_host = true"),
-        (("resources = { f", "resource = { f"), "line 12, key 'resource': is not known in .*; did you mean 'resources'"),
+        (
+            ("gpu = 2", '"gpu:a100" = 2'),
+            (
+                "line 7, key 'resources': 'gpu:a100' is not a name; .*types of it are not "
+                "supported "
+                "yet"
+            ),
+        ),
+        (
+            ("gpu = 2", "ncpus = 2"),
+            r"line 7, key 'resources': 'ncpus' has a key of its own; write cpus = \.\.\.",
+        ),
+        (
+            ("single_host = true", ""),
+            "line 7, key 'resources': count only if .* write single_host = true",
+        ),
+        (
+            ("resources = { f", "resource = { f"),
+            "line 12, key 'resource': is not known in .*; did you mean 'resources'",
+        ),
     ],
 )
-def test_bad_resources_are_refused_with_key_line_and_reason(change: tuple[str, str], message: str) -> None:
+def test_bad_resources_are_refused_with_key_line_and_reason(
+    change: tuple[str, str], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         parse_machine(GPUS.replace(*change), "m.toml")
 
@@ -327,7 +480,13 @@ def test_bad_resources_are_refused_with_key_line_and_reason(change: tuple[str, s
 def test_the_digest_of_a_machine_without_resources_is_what_it_was_before_there_were_any() -> None:
     assert load_machine("origin2000").digest == "752bcc32173ae90e"
     assert one_host(128).digest == "dc0d3376c7a23500"
-    machine = Machine((Host("a", 4, memory=9, pool="x"), Host("b", 4)), single_host=True, per_user=3)
+    machine = Machine(
+        (Host("a", 4, memory=9, pool="x"), Host("b", 4)), single_host=True, per_user=3
+    )
     assert machine.digest == "008aca9fe240f7b4"
-    more = Machine((Host("a", 4, memory=9, pool="x", resources=(("gpu", 1),)), Host("b", 4)), single_host=True, per_user=3)
+    more = Machine(
+        (Host("a", 4, memory=9, pool="x", resources=(("gpu", 1),)), Host("b", 4)),
+        single_host=True,
+        per_user=3,
+    )
     assert more.digest != machine.digest

@@ -26,7 +26,8 @@ named = "b"
     [
         ("top", None, "line 1, "),
         ("name", None, "line 4, "),
-        ("name", "b", "line 7, "),  # the first line with the key and the value: a longer key is another one
+        # The first line with the key and the value: a longer key is another one.
+        ("name", "b", "line 7, "),
         ("name", "nowhere", "line 4, "),
         ("host", None, "line 3, "),
         ("absent", None, ""),
@@ -41,7 +42,9 @@ def test_an_array_of_tables_is_nothing_else() -> None:
     text = TomlText(TEXT, "a.toml")
     assert text.tables("host") == [{"name": "a"}, {"name": "b", "named": "b"}]
     assert text.tables("pool") == []
-    with pytest.raises(InputError, match=r"^a.toml: line 1, key 'top': must be an array of tables: \[\[top\]\]$"):
+    with pytest.raises(
+        InputError, match=r"^a.toml: line 1, key 'top': must be an array of tables: \[\[top\]\]$"
+    ):
         text.tables("top")
 
 
@@ -51,7 +54,8 @@ def test_what_is_no_toml_is_refused_with_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "why"), [("[" * 9000 + "]" * 9000, "nested too deep"), ("9" * 9000, "a number with too many digits")]
+    ("value", "why"),
+    [("[" * 9000 + "]" * 9000, "nested too deep"), ("9" * 9000, "a number with too many digits")],
 )
 def test_what_the_reader_of_toml_chokes_on_is_refused_too(value: str, why: str) -> None:
     with pytest.raises(InputError, match=f"^a.toml: cannot be read: {why}$"):
@@ -111,9 +115,14 @@ name = "batch"
         (("queue", 0), "name", 20),
     ],
 )
-def test_an_error_names_the_line_in_its_own_table(path: tuple[str | int, ...], key: str, line: int) -> None:
+def test_an_error_names_the_line_in_its_own_table(
+    path: tuple[str | int, ...], key: str, line: int
+) -> None:
     text = TomlText(NESTED, "a.toml")
     table: Any = text.document
     for each in path:
         table = table[each]
-    assert str(text.error(key, "is wrong", None, table)) == f"a.toml: line {line}, key {key!r}: is wrong"
+    assert (
+        str(text.error(key, "is wrong", None, table))
+        == f"a.toml: line {line}, key {key!r}: is wrong"
+    )

@@ -1,4 +1,5 @@
-"""The metrics of a finished schedule, each from its definition (docs/spec/papers.md 0.3), over plain lists.
+"""The metrics of a finished schedule, each from its definition (docs/spec/papers.md 0.3), over
+plain lists.
 
 Integers are summed exactly and divided once; ratios are summed with `math.fsum`. What has no
 value (a mean over no jobs, a share of no time) is None.
@@ -109,7 +110,9 @@ def _of_machine(jobs: list[Row], states: list[_Instant], procs: int) -> dict[str
     makespan = max(job.end for job in jobs) - first
     work = sum(job.procs * job.run for job in jobs)
     # What was used while jobs still came: each job's part inside [first submit, last submit].
-    work_inside = sum(job.procs * max(0, min(job.end, last_submit) - max(job.start, first)) for job in jobs)
+    work_inside = sum(
+        job.procs * max(0, min(job.end, last_submit) - max(job.start, first)) for job in jobs
+    )
     return {
         "makespan_s": makespan / SECOND,
         "throughput_per_hour": _share(len(jobs) * HOUR, makespan),

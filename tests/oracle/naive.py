@@ -120,7 +120,9 @@ def stays_free(profile: list[Level], index: int, duration: int, most_used: int) 
     return True
 
 
-def earliest(bookings: Iterable[Booking], capacity: int, procs: int, duration: int, now: int) -> int:
+def earliest(
+    bookings: Iterable[Booking], capacity: int, procs: int, duration: int, now: int
+) -> int:
     """The first instant, not before `now`, from which `procs` stay free for `duration`.
 
     Only `now` and the ends of bookings can be the first; trying the beginnings too costs little.
@@ -293,13 +295,18 @@ class _Hybrid(_Policy):
         if world.free == 0:
             return
         now = world.now
-        booked = [Booking(running.start, running.expected_end, running.job.procs) for running in world.running]
+        booked = [
+            Booking(running.start, running.expected_end, running.job.procs)
+            for running in world.running
+        ]
         reservations = 0
         for job in list(world.queue):
             most_used = world.procs - job.procs
             # Processors that are really free come first: a running job of zero estimate is gone
             # from the profile, but not yet from the machine.
-            if job.procs <= world.free and stays_free(levels(booked, now), 0, job.estimate, most_used):
+            if job.procs <= world.free and stays_free(
+                levels(booked, now), 0, job.estimate, most_used
+            ):
                 world.start(job)
                 booked.append(Booking(now, now + job.estimate, job.procs))
             elif reservations < self.depth:
@@ -379,7 +386,9 @@ class _Conservative(_Policy):
 
     @staticmethod
     def _running_bookings(world: _World) -> list[Booking]:
-        return [Booking(start, start + _booked_length(job), job.procs) for job, start in world.running]
+        return [
+            Booking(start, start + _booked_length(job), job.procs) for job, start in world.running
+        ]
 
     def _bookings(self, world: _World) -> list[Booking]:
         """Everything booked: the running jobs, and the queued jobs that have a planned start."""

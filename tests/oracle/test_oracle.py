@@ -56,7 +56,9 @@ def many(count: int, salt: int = 0) -> Iterator[tuple[list[Job], int]]:
 def exact(jobs: list[Job], at_least: int = 0) -> list[Job]:
     """The same jobs with estimates that come true, none below `at_least`."""
     return [
-        Job(job.sequence, job.submit, job.procs, length, length) for job in jobs for length in [max(job.run, at_least)]
+        Job(job.sequence, job.submit, job.procs, length, length)
+        for job in jobs
+        for length in [max(job.run, at_least)]
     ]
 
 
@@ -76,7 +78,9 @@ def assert_sound(jobs: list[Job], outcomes: list[Outcome], procs: int) -> None:
         assert outcome.kind != "immediate" or outcome.start == job.submit
     for instant in {outcome.start for outcome in outcomes}:
         used = sum(
-            job.procs for job, outcome in zip(jobs, outcomes, strict=True) if outcome.start <= instant < outcome.end
+            job.procs
+            for job, outcome in zip(jobs, outcomes, strict=True)
+            if outcome.start <= instant < outcome.end
         )
         assert used <= procs
 
@@ -164,7 +168,8 @@ def test_compression_comes_before_the_arrivals_of_its_instant() -> None:
 
 def test_the_second_that_a_job_of_zero_estimate_books_is_free_again_once_it_ends() -> None:
     jobs = jobs_of((0, 4, 0, 0), (0, 4, 0, 0), (1, 4, 1, 1))
-    # At 1 the second job starts, as planned; the job that arrives then is placed while it books [1, 2).
+    # At 1 the second job starts, as planned; the job that arrives then is placed while it books [1,
+    # 2).
     assert starts(conservative(jobs, 4, "arrival")) == [0, 1, 2]
     later = [*jobs[:2], Job(2, 3 * SECOND // 2, 4, SECOND, SECOND)]
     assert starts(conservative(later, 4, "arrival")) == [0, 1, 1.5]
@@ -243,7 +248,8 @@ def test_from_scratch_breaks_promises_and_nothing_else() -> None:
 def test_the_sweep_in_order_of_planned_start_never_needs_its_way_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A job that is earlier in the plan holds, after its own move, no part of the old place of a later job.
+    """A job that is earlier in the plan holds, after its own move, no part of the old place of a
+    later job.
 
     Its start was not later than that place begins, and its end has only moved earlier; so the
     old place is free, and no job is delayed. (Running jobs must not outlive their estimates.)
@@ -426,11 +432,16 @@ def test_queue_and_loss_second_by_second() -> None:
         lost = longest = 0
         for now in range(first, last + SECOND, SECOND):
             queued = [job.procs for job, outcome in pairs if job.submit <= now < outcome.start]
-            idle = procs - sum(job.procs for job, outcome in pairs if outcome.start <= now < outcome.end)
+            idle = procs - sum(
+                job.procs for job, outcome in pairs if outcome.start <= now < outcome.end
+            )
             longest = max(longest, len(queued))
             if now < last and any(want <= idle for want in queued):
                 lost += idle * SECOND
-        rows = [(job.submit, outcome.start, outcome.end, job.procs, job.run, outcome.kind) for job, outcome in pairs]
+        rows = [
+            (job.submit, outcome.start, outcome.end, job.procs, job.run, outcome.kind)
+            for job, outcome in pairs
+        ]
         measured = measure(rows, procs)
         assert measured["queue_max"] == longest
         if last > first:

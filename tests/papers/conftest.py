@@ -1,4 +1,5 @@
-"""Pictures of papers are many: here they have few pixels, and a command writes as many forms of them as its test looks at."""
+"""Pictures of papers are many: here they have few pixels, and a command writes as many forms of
+them as its test looks at."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ def _few_pixels() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def forms() -> Iterator[Callable[..., None]]:
-    """Return what names the forms in which the commands of this module write their pictures from here on."""
+    """Return what names the forms in which the commands of this module write their pictures from
+    here on."""
     with pytest.MonkeyPatch.context() as patch:
         yield lambda *names: patch.setattr(paper, "_FORMS", names)

@@ -1,4 +1,5 @@
-"""The paper of the closed network: its verdicts on made-up numbers, and what its Table 2 says of itself."""
+"""The paper of the closed network: its verdicts on made-up numbers, and what its Table 2 says of
+itself."""
 
 from collections.abc import Callable
 from itertools import product
@@ -41,12 +42,20 @@ World = Callable[[Network, str], tuple[float, float]]
 
 _ENDS = {
     2.0: {
-        PRFCFS: (0.645, 0.835), SQFCFS: (0.885, 0.983), PRSTF: (0.71, 0.913), PRSNUTF: (0.698, 0.888), PRLSTF: (0.694, 0.89)
+        PRFCFS: (0.645, 0.835),
+        SQFCFS: (0.885, 0.983),
+        PRSTF: (0.71, 0.913),
+        PRSNUTF: (0.698, 0.888),
+        PRLSTF: (0.694, 0.89),
     },
     4.0: {
-        PRFCFS: (0.483, 0.695), SQFCFS: (0.82, 0.96), PRSTF: (0.527, 0.79), PRSNUTF: (0.515, 0.752), PRLSTF: (0.512, 0.748)
+        PRFCFS: (0.483, 0.695),
+        SQFCFS: (0.82, 0.96),
+        PRSTF: (0.527, 0.79),
+        PRSNUTF: (0.515, 0.752),
+        PRLSTF: (0.512, 0.748),
     },
-}  # fmt: skip
+}
 _LONGEST = {
     2.0: {PRFCFS: 100.0, SQFCFS: 80.0, PRSTF: 1000.0, PRSNUTF: 500.0, PRLSTF: 160.0},
     4.0: {PRFCFS: 100.0, SQFCFS: 80.0, PRSTF: 350.0, PRSNUTF: 300.0, PRLSTF: 130.0},
@@ -58,7 +67,11 @@ def as_printed(network: Network, policy: str) -> tuple[float, float]:
     low, high = _ENDS[network.variation][policy]
     share = (network.jobs - JOBS[0]) / (JOBS[-1] - JOBS[0])
     longest = _LONGEST[network.variation][policy]
-    if policy == PRSNUTF and (network.jobs, network.variation, network.tasks_interval) == (16, 4.0, 10.0):
+    if policy == PRSNUTF and (network.jobs, network.variation, network.tasks_interval) == (
+        16,
+        4.0,
+        10.0,
+    ):
         longest = 400.0
     return low + share * (high - low), longest
 
@@ -66,15 +79,27 @@ def as_printed(network: Network, policy: str) -> tuple[float, float]:
 def made(world: World, *, jitter: float = 1e-4, is_balanced: bool = True) -> list[NetworkFigures]:
     """Return the runs of a world, with a little noise of each policy's own."""
     found = []
-    for network, policy in {(case.network, case.policy): None for case in STUDY.cases([FIGURES, ERRORS])}:
+    for network, policy in {
+        (case.network, case.policy): None for case in STUDY.cases([FIGURES, ERRORS])
+    }:
         busy, longest = world(network, policy)
-        factors = [1 + jitter * ((place * (POLICIES.index(policy) + 2)) % 5 - 2) for place in range(REPLICATIONS)]
+        factors = [
+            1 + jitter * ((place * (POLICIES.index(policy) + 2)) % 5 - 2)
+            for place in range(REPLICATIONS)
+        ]
         measures = [
             NetworkMeasures(
-                busy * factor / (0.53125 if is_balanced else 0.51), busy * factor, 100, 3.0, longest * factor, 2.0, 1.0, 900
+                busy * factor / (0.53125 if is_balanced else 0.51),
+                busy * factor,
+                100,
+                3.0,
+                longest * factor,
+                2.0,
+                1.0,
+                900,
             )
             for factor in factors
-        ]  # fmt: skip
+        ]
         found.append(NetworkFigures(NetworkCase(network, policy, 0, REPLICATIONS), measures))
     return found
 
@@ -94,21 +119,28 @@ def test_in_a_world_that_is_as_printed_every_claim_holds() -> None:
 
 
 def changed(
-    policy: str, by: float = 0.0, times: float = 1.0, where: Callable[[Network], bool] = lambda network: True
+    policy: str,
+    by: float = 0.0,
+    times: float = 1.0,
+    where: Callable[[Network], bool] = lambda network: True,
 ) -> World:
-    """Return the printed world with the numbers of one policy changed: so much more utilisation, so many times RT_max."""
+    """Return the printed world with the numbers of one policy changed: so much more utilisation, so
+    many times RT_max."""
 
     def world(network: Network, name: str) -> tuple[float, float]:
         busy, longest = as_printed(network, name)
-        return (busy + by, longest * times) if name == policy and where(network) else (busy, longest)
+        return (
+            (busy + by, longest * times) if name == policy and where(network) else (busy, longest)
+        )
 
     return world
 
 
 def at(jobs: int, variation: float, interval: float = 20.0) -> Callable[[Network], bool]:
-    return lambda network: (network.jobs, network.variation, network.tasks_interval, network.error) == (
-        jobs, variation, interval, 0.0
-    )  # fmt: skip
+    return lambda network: (
+        (network.jobs, network.variation, network.tasks_interval, network.error)
+        == (jobs, variation, interval, 0.0)
+    )
 
 
 BREACHES: dict[str, World] = {
@@ -142,8 +174,12 @@ BREACHES: dict[str, World] = {
     "f9.stf-usual": changed(PRSTF, times=0.2),
     "f9.snutf-few": changed(PRSNUTF, times=0.5),
     "f9.C2": changed(PRSTF, times=0.2, where=at(24, 2.0)),
-    "s41.errors.PrSTF": changed(PRSTF, -0.02, where=lambda one: one.error == 0.3 and one.jobs == 32),
-    "s41.errors.PrLSTF": changed(PRLSTF, 0.02, where=lambda one: one.error == 0.1 and one.variation == 4),
+    "s41.errors.PrSTF": changed(
+        PRSTF, -0.02, where=lambda one: one.error == 0.3 and one.jobs == 32
+    ),
+    "s41.errors.PrLSTF": changed(
+        PRLSTF, 0.02, where=lambda one: one.error == 0.1 and one.variation == 4
+    ),
 }
 
 
@@ -161,9 +197,14 @@ def test_what_is_measured_but_not_by_5_percent_is_said() -> None:
 
 
 def test_one_replication_decides_nothing() -> None:
-    single = [NetworkFigures(NetworkCase(one.case.network, one.case.policy, 0, 1), one.measures[:1]) for one in made(as_printed)]
+    single = [
+        NetworkFigures(NetworkCase(one.case.network, one.case.policy, 0, 1), one.measures[:1])
+        for one in made(as_printed)
+    ]
     verdicts = {name: one.verdict for name, one in claims_of(single).items()}
-    assert {name for name, verdict in verdicts.items() if verdict not in (UNDECIDED, UNCHECKED)} == {"a.balance"}
+    assert {
+        name for name, verdict in verdicts.items() if verdict not in (UNDECIDED, UNCHECKED)
+    } == {"a.balance"}
     assert all(table.rows for table in all_tables(STUDY, NetworkReplicas(single)))
 
 
@@ -173,12 +214,19 @@ def test_table_2_holds_ours_next_to_the_printed_numbers() -> None:
     rows = tables["closed-network-table2"].rows
     assert len(rows) == 2 * 5 * 3 * 2
     outside = [row for row in rows if str(row["verdict"]).startswith("outside")]
-    assert [(row["policy"], row["C"], row["d"], row["N"]) for row in outside] == [(PRSTF, "2", "10", 48)]
+    assert [(row["policy"], row["C"], row["d"], row["N"]) for row in outside] == [
+        (PRSTF, "2", "10", 48)
+    ]
     assert outside[0]["printed"] == 0.91
     assert outside[0]["ours"] == pytest.approx(0.973, abs=1e-3)
     assert [row["calibrated"] for row in rows if row["policy"] == SQFCFS and row["C"] == "4"] == [
-        None, None, 0.804, 0.950, None, None
-    ]  # fmt: skip
+        None,
+        None,
+        0.804,
+        0.950,
+        None,
+        None,
+    ]
     gains = tables["closed-network-figure3"].rows
     assert [row["figure"] for row in gains[::5]] == [3, 4, 5, 6, 7, 8]
     assert gains[5][SQFCFS] == pytest.approx(100 * (0.885 / 0.645 - 1), abs=0.1)
@@ -192,14 +240,23 @@ def test_table_2_has_prsnutf_with_either_tie_where_both_were_run() -> None:
         busy, longest = as_printed(network, PRSNUTF)
         return (busy - 0.06 if policy == PRSNUTF else busy), longest
 
-    ties = {(case.network, case.policy): None for case in STUDY.cases([TIES]) if case.policy in (PRSNUTF, PRSNUTF_STF)}
+    ties = {
+        (case.network, case.policy): None
+        for case in STUDY.cases([TIES])
+        if case.policy in (PRSNUTF, PRSNUTF_STF)
+    }
     found = [
-        NetworkFigures(NetworkCase(network, policy, 0, 1), [NetworkMeasures(1.0, busy, 100, 3.0, longest, 2.0, 1.0, 900)])
+        NetworkFigures(
+            NetworkCase(network, policy, 0, 1),
+            [NetworkMeasures(1.0, busy, 100, 3.0, longest, 2.0, 1.0, 900)],
+        )
         for network, policy in ties
         for busy, longest in [world(network, policy)]
     ]
     replicas = NetworkReplicas(found)
-    table = next(each for each in all_tables(STUDY, replicas) if each.name == "closed-network-table2")
+    table = next(
+        each for each in all_tables(STUDY, replicas) if each.name == "closed-network-table2"
+    )
     rows = [row for row in table.rows if row["policy"] in (PRSNUTF, PRSNUTF_STF)]
     assert len(table.rows) == 2 * 6 * 3 * 2
     assert [row["policy"] for row in rows[:12]] == [PRSNUTF] * 6 + [PRSNUTF_STF] * 6
@@ -221,7 +278,10 @@ def test_errors_are_shown_as_points_with_the_order_next_to_them() -> None:
     assert by_setting["4", 16, "0.7"]["turned"] == 0
     assert by_setting["4", 16, "1"]["turned"] == 3
     assert str(by_setting["4", 16, "1"]["order"]).endswith("PrFCFS > PrSTF")
-    assert {asked(Network(error=error), policy).error for error, policy in product(ERROR_STEPS, ESTIMATING)} == set(ERROR_STEPS)
+    assert {
+        asked(Network(error=error), policy).error
+        for error, policy in product(ERROR_STEPS, ESTIMATING)
+    } == set(ERROR_STEPS)
 
 
 def test_many_replications_say_what_they_took() -> None:
@@ -231,7 +291,8 @@ def test_many_replications_say_what_they_took() -> None:
     assert row["needed"] == 2
 
 
-# ------------------------------------------------------------------------------------------------ the printed table
+# ------------------------------------------------------------------------------------------------
+# the printed table
 
 
 def ends(variation: float, policy: str, end: int) -> tuple[float, ...]:
@@ -248,7 +309,11 @@ def test_table_2_says_what_the_text_concludes(variation: float) -> None:
         assert abs(at_the_end[PRSNUTF] - at_the_end[PRLSTF]) <= 0.0201
         lead = at_the_end[PRSTF] - max(at_the_end[PRSNUTF], at_the_end[PRLSTF])
         assert lead <= 0.0201 if end == 0 else lead >= (0.0099 if variation == 2 else 0.0299)
-    spread = max(max(ends(variation, policy, end)) - min(ends(variation, policy, end)) for policy in POLICIES for end in (0, 1))
+    spread = max(
+        max(ends(variation, policy, end)) - min(ends(variation, policy, end))
+        for policy in POLICIES
+        for end in (0, 1)
+    )
     assert round(spread, 2) == (0.02 if variation == 2 else 0.04)
 
 
@@ -256,7 +321,9 @@ def test_the_calibration_lies_within_the_tolerance_but_for_one_policy_with_heavy
     far = [
         (variation, policy)
         for variation, policy, end in product(VARIATIONS, POLICIES, (0, 1))
-        if abs(paper.CALIBRATED_UTILISATION[variation][policy][end] - ends(variation, policy, end)[1])
+        if abs(
+            paper.CALIBRATED_UTILISATION[variation][policy][end] - ends(variation, policy, end)[1]
+        )
         > paper.TOLERANCES[variation] + 1e-9
     ]
     assert far == [(4.0, PRSNUTF)]

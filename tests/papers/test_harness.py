@@ -1,4 +1,5 @@
-"""The harness of the papers: runs that are kept, when they are made again, and what the harness prints of them."""
+"""The harness of the papers: runs that are kept, when they are made again, and what the harness
+prints of them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +52,9 @@ def test_a_study_runs_only_what_is_not_kept(found: list[Origin2000Figures], tmp_
     assert calls == [2, 3, 4]
     assert runner.runs(counted, STUDY.cases()) == found
     assert len(made) == 2
-    assert said == [f"{count} of 4 simulations were there already, in {tmp_path}" for count in (2, 4)]
+    assert said == [
+        f"{count} of 4 simulations were there already, in {tmp_path}" for count in (2, 4)
+    ]
 
 
 def test_a_change_of_the_sources_makes_it_run_again_and_a_broken_store_is_said(
@@ -79,7 +82,12 @@ def test_a_policy_depends_on_its_own_module_and_not_on_those_of_the_others() -> 
         "qbatch.engine.engine",
         "qbatch.workloads.origin2000.jobs",
     } <= modules
-    others = {"qbatch.policies.lsf", "qbatch.policies.priority", "qbatch.papers.origin2000_claims", "qbatch.papers.harness"}
+    others = {
+        "qbatch.policies.lsf",
+        "qbatch.policies.priority",
+        "qbatch.papers.origin2000_claims",
+        "qbatch.papers.harness",
+    }
     assert not others & modules
     assert "qbatch.planning.kernels.host_pass" in imported({"qbatch.policies.priority"})
 
@@ -111,7 +119,9 @@ def half_of(number: int) -> int:
 def test_a_folder_that_cannot_be_made_is_said_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="file/runs"):
-        Runner(folder=tmp_path / "file" / "runs").runs(replace(RUNS, simulate=pytest.fail), STUDY.cases())
+        Runner(folder=tmp_path / "file" / "runs").runs(
+            replace(RUNS, simulate=pytest.fail), STUDY.cases()
+        )
 
 
 @pytest.mark.parametrize(

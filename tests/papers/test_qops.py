@@ -1,4 +1,5 @@
-"""The paper of QoPS: its groups of runs, tables, verdicts on made-up numbers, what is kept, and the command."""
+"""The paper of QoPS: its groups of runs, tables, verdicts on made-up numbers, what is kept, and the
+command."""
 
 import json
 import re
@@ -78,7 +79,8 @@ def groups() -> list[GroupFigures]:
     return Runner(workers=1).runs(RUNS, SMALL.cases())
 
 
-# ------------------------------------------------------------------------------------------------ runs
+# ------------------------------------------------------------------------------------------------
+# runs
 
 
 def test_the_figures_of_a_run_are_those_of_its_schedule(groups: list[GroupFigures]) -> None:
@@ -87,7 +89,9 @@ def test_the_figures_of_a_run_are_those_of_its_schedule(groups: list[GroupFigure
     assert len(log) == 96
     asked = with_deadlines(log, easy_responses(log), stringency=0.5, share=0.8, seed=2).deadline
     work = prepare(log, machine, deadlines=np.where(asked >= 0, asked * MICROSECONDS, -1))
-    schedule = run(work, machine, load_policy("qops:others=reject,factor=2"), driver="engine", is_audited=True)
+    schedule = run(
+        work, machine, load_policy("qops:others=reject,factor=2"), driver="engine", is_audited=True
+    )
     rows = range(len(work))
     has = [work.deadline[row] >= 0 for row in rows]
     refused = {rejection.row for rejection in schedule.rejected}
@@ -95,7 +99,9 @@ def test_the_figures_of_a_run_are_those_of_its_schedule(groups: list[GroupFigure
     others = [row for row in rows if row not in refused and not has[row]]
     responses = [int(schedule.end[row] - work.submit[row]) for row in others]
     slowdowns = [
-        response / int(work.run[row]) for row, response in zip(others, responses, strict=True) if work.run[row]
+        response / int(work.run[row])
+        for row, response in zip(others, responses, strict=True)
+        if work.run[row]
     ]
     ran = [row for row in rows if row not in refused]
     span = max(int(schedule.end[row]) for row in ran) - min(int(work.submit[row]) for row in ran)
@@ -120,11 +126,18 @@ def test_every_group_has_every_run_and_breaks_no_promise(groups: list[GroupFigur
     assert len(groups) == 2 * 2 * len(LOADS)
     for group in groups:
         assert group.easy_late == 0
-        assert {each.setting: tuple(each.schemes) for each in group.settings} == dict(settings_of(group.case.method))
-        assert [one.late for each in group.settings for name, one in each.schemes.items() if name in SCHEMES] == [
-            0
-        ] * sum(len(set(each.schemes) & set(SCHEMES)) for each in group.settings)
-        assert group.jobs == (round(60 * group.case.load) if group.case.method == DUPLICATION else 60)
+        assert {each.setting: tuple(each.schemes) for each in group.settings} == dict(
+            settings_of(group.case.method)
+        )
+        assert [
+            one.late
+            for each in group.settings
+            for name, one in each.schemes.items()
+            if name in SCHEMES
+        ] == [0] * sum(len(set(each.schemes) & set(SCHEMES)) for each in group.settings)
+        assert group.jobs == (
+            round(60 * group.case.load) if group.case.method == DUPLICATION else 60
+        )
     assert len(list(settings_of(DUPLICATION))) == 6 + 8
     assert len(list(settings_of(EXPANSION))) == 6
 
@@ -132,7 +145,10 @@ def test_every_group_has_every_run_and_breaks_no_promise(groups: list[GroupFigur
 def test_subsets_of_a_log_are_disjoint_and_those_generated_differ(tmp_path: Path) -> None:
     path = written(tmp_path / "log.swf", 1300)
     trace = Trace("log", "log", 128, None, path)
-    numbers = [set(subset_of(QopsCase(trace, DUPLICATION, subset, 1.0, 100))["job"].tolist()) for subset in range(3)]
+    numbers = [
+        set(subset_of(QopsCase(trace, DUPLICATION, subset, 1.0, 100))["job"].tolist())
+        for subset in range(3)
+    ]
     assert [len(each) for each in numbers] == [100, 100, 100]
     assert len(set.union(*numbers)) == 300
     assert min(numbers[0]) > 1000, "the first 1,000 jobs are left out"
@@ -141,11 +157,14 @@ def test_subsets_of_a_log_are_disjoint_and_those_generated_differ(tmp_path: Path
     assert (one["time_requested"] == one["run"]).all()
 
 
-# ------------------------------------------------------------------------------------------------ verdicts
+# ------------------------------------------------------------------------------------------------
+# verdicts
 
 
 def made(
-    numbers: Callable[[Setting, float, str, int], dict[str, float]], trace: Trace = OWN, method: str = DUPLICATION
+    numbers: Callable[[Setting, float, str, int], dict[str, float]],
+    trace: Trace = OWN,
+    method: str = DUPLICATION,
 ) -> TraceRuns:
     """Return replicas of three subsets with made-up numbers."""
     groups = []
@@ -156,13 +175,24 @@ def made(
                 schemes = {}
                 for name in names:
                     row = {
-                        "unadmitted": 0.1, "lost_work": 0.1, "utilisation": 0.7, "response_s": 3600.0, "slowdown": 5.0,
+                        "unadmitted": 0.1,
+                        "lost_work": 0.1,
+                        "utilisation": 0.7,
+                        "response_s": 3600.0,
+                        "slowdown": 5.0,
                         "refused": 500.0,
-                    } | numbers(setting, load, name, subset)  # fmt: skip
+                    } | numbers(setting, load, name, subset)
                     schemes[name] = SchemeFigures(
-                        int(row["refused"]), row["unadmitted"], row["unadmitted"], row["lost_work"], row["lost_work"],
-                        row["utilisation"], row["response_s"], row["slowdown"], 0,
-                    )  # fmt: skip
+                        int(row["refused"]),
+                        row["unadmitted"],
+                        row["unadmitted"],
+                        row["lost_work"],
+                        row["lost_work"],
+                        row["utilisation"],
+                        row["response_s"],
+                        row["slowdown"],
+                        0,
+                    )
                 settings.append(SettingFigures(setting, schemes))
             groups.append(GroupFigures(QopsCase(trace, method, subset, load), 5000, 0, settings))
     return TraceRuns(trace, method, groups)
@@ -196,29 +226,51 @@ def test_what_changes_with_load_and_stringency_is_seen() -> None:
         tight = setting.stringency > 0.4
         gap = 0.0 if name == QOPS or tight else 0.05
         return {
-            "refused": 900 - 100 * load + subset, "lost_work": 0.3 - load / 10, "unadmitted": 0.1 + 0.1 * tight + gap
-        }  # fmt: skip
+            "refused": 900 - 100 * load + subset,
+            "lost_work": 0.3 - load / 10,
+            "unadmitted": 0.1 + 0.1 * tight + gap,
+        }
 
     claims = by_name(qops_claims.admission(made(numbers)))
-    for name in ("4.count-falls", "4.work-falls", "5.converge", "5.converge-stronger", "4.jobs-rise-with-s"):
+    for name in (
+        "4.count-falls",
+        "4.work-falls",
+        "5.converge",
+        "5.converge-stronger",
+        "4.jobs-rise-with-s",
+    ):
         assert claims[name].verdict == HOLDS, name
     assert claims["4.work-rises-with-s"].verdict == UNDECIDED
     rising = by_name(
-        qops_claims.admission(made(lambda s, load, name, k: {"refused": 100 * load, "lost_work": load / 10}))
+        qops_claims.admission(
+            made(lambda s, load, name, k: {"refused": 100 * load, "lost_work": load / 10})
+        )
     )
     assert (rising["4.count-falls"].verdict, rising["4.work-falls"].verdict) == (FAILS, FAILS)
 
 
 def test_what_of_the_machine_is_lost_is_judged_in_points() -> None:
-    busy = {EASY: 0.80, CONSERVATIVE: 0.79, QOPS: 0.70, MSB: 0.69, MRT: 0.655, MSB_FRACTION: 0.75, MRT_LLF: 0.72}
+    busy = {
+        EASY: 0.80,
+        CONSERVATIVE: 0.79,
+        QOPS: 0.70,
+        MSB: 0.69,
+        MRT: 0.655,
+        MSB_FRACTION: 0.75,
+        MRT_LLF: 0.72,
+    }
 
     def numbers(setting: Setting, load: float, name: str, subset: int) -> dict[str, float]:
-        lost = (busy[EASY] - busy[name]) * (1.0 if setting.share == 1 else 0.8 if setting.share == 0.8 else 0.25)
+        lost = (busy[EASY] - busy[name]) * (
+            1.0 if setting.share == 1 else 0.8 if setting.share == 0.8 else 0.25
+        )
         tighter = 0.07 if setting.stringency > 0.4 and name in SCHEMES else 0.0
         return {"utilisation": busy[EASY] - lost - tighter + subset / 1e6}
 
     replicas = made(numbers)
-    claims = by_name([*qops_claims.utilisation(replicas), *qops_claims.utilisation_of_mixed(replicas)])
+    claims = by_name(
+        [*qops_claims.utilisation(replicas), *qops_claims.utilisation_of_mixed(replicas)]
+    )
     held = (
         "6.loss",
         "6.stringency-costs",
@@ -233,7 +285,9 @@ def test_what_of_the_machine_is_lost_is_judged_in_points() -> None:
     assert claims["6.alike-stronger"].verdict == FAILS
     assert claims["6.mrt-below-stronger"].verdict == FAILS
     far = by_name(
-        qops_claims.utilisation(made(lambda s, load, name, k: {"utilisation": 0.9 if name == EASY else 0.6}))
+        qops_claims.utilisation(
+            made(lambda s, load, name, k: {"utilisation": 0.9 if name == EASY else 0.6})
+        )
     )
     assert far["6.loss"].verdict == FAILS
 
@@ -243,14 +297,18 @@ def test_curves_are_compared_at_equal_utilisation() -> None:
 
     def numbers(setting: Setting, load: float, name: str, subset: int) -> dict[str, float]:
         busy = load / 2 + (0.05 if name == EASY else 0.0)
-        return {"utilisation": busy, "slowdown": slope.get(name, 10.0) * busy, "response_s": 3600 * busy}
+        return {
+            "utilisation": busy,
+            "slowdown": slope.get(name, 10.0) * busy,
+            "response_s": 3600 * busy,
+        }
 
     replicas = made(numbers)
     found = replicas.ratios_at_equal_utilisation(Setting(0.2, 0.2), EASY, QOPS, SLOWDOWN)
     assert found == pytest.approx({0: 3.0, 1: 3.0, 2: 3.0})
-    assert replicas.ratios_at_equal_utilisation(Setting(0.2, 0.2), MSB, QOPS, RESPONSE) == pytest.approx(
-        {0: 1, 1: 1, 2: 1}
-    )
+    assert replicas.ratios_at_equal_utilisation(
+        Setting(0.2, 0.2), MSB, QOPS, RESPONSE
+    ) == pytest.approx({0: 1, 1: 1, 2: 1})
     claims = by_name(qops_claims.against(replicas))
     assert claims["43.slowdown-gains-more"].verdict == UNDECIDED, "of conservative there is no gain"
     assert claims["43.best"].answers["yes"] == 1
@@ -261,33 +319,47 @@ def test_curves_are_compared_at_equal_utilisation() -> None:
 
 
 def test_every_figure_of_the_paper_is_shown_once() -> None:
-    traces = [made(lambda s, load, name, k: {}, Trace(slug, slug, 128), method)
-              for slug, method in (("ctc", DUPLICATION), ("sdsc", DUPLICATION), ("ctc", EXPANSION))]  # fmt: skip
+    traces = [
+        made(lambda s, load, name, k: {}, Trace(slug, slug, 128), method)
+        for slug, method in (("ctc", DUPLICATION), ("sdsc", DUPLICATION), ("ctc", EXPANSION))
+    ]
     numbers = []
     for replicas in traces:
         first = first_figures(replicas)
         lengths = {"all": 3, "mixed": 4, "response": 4, "utilisation": 2, "against": 4}
-        numbers += [first[kind] + place for kind, length in lengths.items() for place in range(length)]
+        numbers += [
+            first[kind] + place for kind, length in lengths.items() for place in range(length)
+        ]
     assert sorted([*numbers, 55, 56, 57, 58]) == list(range(4, 59))
     assert [figures_of_share(traces[0], share) for share in SHARES] == [
-        "Figures 4 to 6", "Figures 13-14, 27-28, 37-38 and 45-46", "Figures 15-16, 25-26, 37-38 and 43-44",
-    ]  # fmt: skip
+        "Figures 4 to 6",
+        "Figures 13-14, 27-28, 37-38 and 45-46",
+        "Figures 15-16, 25-26, 37-38 and 43-44",
+    ]
 
 
-def test_the_tables_have_presets_and_stronger_rivals_side_by_side(groups: list[GroupFigures]) -> None:
+def test_the_tables_have_presets_and_stronger_rivals_side_by_side(
+    groups: list[GroupFigures],
+) -> None:
     tables = {table.name: table for table in all_tables(TraceRuns(OWN, DUPLICATION, groups))}
-    assert list(tables) == [f"generated-duplication-{what}" for what in ("q100", "q80", "q20", "differences", "R")]
+    assert list(tables) == [
+        f"generated-duplication-{what}" for what in ("q100", "q80", "q20", "differences", "R")
+    ]
     table = tables["generated-duplication-q100"]
     assert len(table.rows) == 2 * len(LOADS) * 7
     assert {row["scheme"] for row in table.rows} == {EASY, CONSERVATIVE, *SCHEMES}
-    assert {row["rival"] for row in tables["generated-duplication-differences"].rows} == {*PRESETS, *STRONGER}
+    assert {row["rival"] for row in tables["generated-duplication-differences"].rows} == {
+        *PRESETS,
+        *STRONGER,
+    }
     assert any("picked because" in note for note in table.notes)
     easy = next(row for row in table.rows if row["scheme"] == EASY)
     assert easy.get("jobs") is None
     assert easy["subsets"] == 2
 
 
-# ------------------------------------------------------------------------------------------------ what is kept
+# ------------------------------------------------------------------------------------------------
+# what is kept
 
 
 def test_a_group_depends_on_kernels_and_policies() -> None:
@@ -296,12 +368,15 @@ def test_a_group_depends_on_kernels_and_policies() -> None:
     assert simulate(case) == simulate(case)
 
 
-# ------------------------------------------------------------------------------------------------ logs
+# ------------------------------------------------------------------------------------------------
+# logs
 
 
 def written(path: Path, jobs: int, *lines: str) -> str:
     log = generate_log(jobs=jobs, procs=128, load=0.7, seed=3)
-    kept = [line for line in log.header.lines if not line.startswith(("; Computer", "; Installation"))]
+    kept = [
+        line for line in log.header.lines if not line.startswith(("; Computer", "; Installation"))
+    ]
     header = parse_header([*kept, *lines])
     with path.open("wb") as file:
         write_log(file, header, log.columns)
@@ -309,11 +384,18 @@ def written(path: Path, jobs: int, *lines: str) -> str:
 
 
 def test_the_logs_of_the_paper_are_known_by_their_headers(tmp_path: Path) -> None:
-    ctc = written(tmp_path / "a.swf", 1300, "; Computer: IBM SP2", "; Installation: Cornell Theory Center (CTC)")
+    ctc = written(
+        tmp_path / "a.swf",
+        1300,
+        "; Computer: IBM SP2",
+        "; Installation: Cornell Theory Center (CTC)",
+    )
     sdsc = written(tmp_path / "b.swf", 1300, "; Computer: IBM SP2", "; Installation: SDSC")
     other = written(tmp_path / "Some.Log.swf", 1300)
     study = qops.study_of([ctc, sdsc, other], subsets=9, jobs=100)
-    assert [(one.trace.slug, one.trace.procs, one.subsets, one.methods) for one in study.sources] == [
+    assert [
+        (one.trace.slug, one.trace.procs, one.subsets, one.methods) for one in study.sources
+    ] == [
         ("ctc", 430, 3, (DUPLICATION, EXPANSION)),
         ("sdsc", 128, 3, (DUPLICATION,)),
         ("some-log", 128, 3, (DUPLICATION, EXPANSION)),
@@ -336,27 +418,38 @@ def test_what_is_known_of_a_verdict_is_only_of_whole_studies_of_the_logs_of_the_
     part = QopsStudy((QopsSource(ctc, 3, (DUPLICATION, EXPANSION)), QopsSource(sdsc, 3)))
     for name, verdict in EXPECTED.items():
         assert qops_claims.expected(name, whole) == verdict
-        assert qops_claims.expected(name, part) == (verdict if name.startswith("4.1.") else UNDECIDED)
+        assert qops_claims.expected(name, part) == (
+            verdict if name.startswith("4.1.") else UNDECIDED
+        )
     assert qops_claims.expected("all.promises-kept", part) == HOLDS
     assert qops_claims.expected("generated.4.jobs", SMALL) == UNDECIDED
 
 
-# ------------------------------------------------------------------------------------------------ packed sets
+# ------------------------------------------------------------------------------------------------
+# packed sets
 
 
 def test_packed_sets_are_admitted_whole_ever_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(qops, "SETS", 2)
     found = [qops.simulate_packed(case) for case in qops.PACKED_CASES]
     assert [(one.kind, one.slack) for one in found] == [
-        ("static", 0.0), ("static", 0.05), ("static", 0.1), ("static", 0.2), ("dynamic", 0.0), ("dynamic", 0.1), ("dynamic", 0.5)
-    ]  # fmt: skip
+        ("static", 0.0),
+        ("static", 0.05),
+        ("static", 0.1),
+        ("static", 0.2),
+        ("dynamic", 0.0),
+        ("dynamic", 0.1),
+        ("dynamic", 0.5),
+    ]
     assert set(found[0].whole.values()) == {0}
     assert set(found[3].whole.values()) == {2}
     judged = qops_claims.explained(qops_claims.packed_claims(found), qops_claims.WHY, str)
     claims = {one.name: one for one in judged}
     assert {name: one.verdict for name, one in claims.items()} == {
-        "4.1.static": HOLDS, "4.1.dynamic-at-0": HOLDS, "4.1.dynamic-falls": FAILS,
-    }  # fmt: skip
+        "4.1.static": HOLDS,
+        "4.1.dynamic-at-0": HOLDS,
+        "4.1.dynamic-falls": FAILS,
+    }
     assert "no job ever waits" in claims["4.1.dynamic-falls"].why
     assert len(qops_claims.packed_table(found).rows) == 7
     found[5].whole[QOPS] = 1
@@ -366,7 +459,8 @@ def test_packed_sets_are_admitted_whole_ever_more_often(monkeypatch: pytest.Monk
     assert qops_claims.packed_claims(found)[0].verdict == FAILS
 
 
-# ------------------------------------------------------------------------------------------------ users' estimates
+# ------------------------------------------------------------------------------------------------
+# users' estimates
 
 
 def test_a_prediction_is_the_mean_of_the_last_two_that_ended_capped_by_the_estimate() -> None:
@@ -380,7 +474,8 @@ def test_a_prediction_is_the_mean_of_the_last_two_that_ended_capped_by_the_estim
         estimate=np.array([100, 100, 100, 100, 12, 100]) * second,
     )
     end = np.array([30, 21, 7, 500, 90, 1007]) * second
-    # Row 3: rows 0 and 1 have ended; row 4 the same, capped at 12 s; row 5: the last two to end are 4 (at 90 s) and 3 (at 500 s).
+    # Row 3: rows 0 and 1 have ended; row 4 the same, capped at 12 s; row 5: the last two to end are
+    # 4 (at 90 s) and 3 (at 500 s).
     assert (qops.predictions(work, end) // second).tolist() == [100, 100, 100, 15, 12, 35]
 
 
@@ -388,9 +483,12 @@ def test_a_job_that_outlives_its_bound_breaks_the_promise_of_the_one_behind_it()
     log = generate_log(jobs=2, procs=4, load=0.5, seed=1)
     second = MICROSECONDS
     work = prepare(log, one_host(4)).changed(
-        submit=np.array([0, 1]) * second, procs=np.array([4, 4]), run=np.array([100, 10]) * second,
-        estimate=np.array([50, 10]) * second, deadline=np.array([200, 70]) * second,
-    )  # fmt: skip
+        submit=np.array([0, 1]) * second,
+        procs=np.array([4, 4]),
+        run=np.array([100, 10]) * second,
+        estimate=np.array([50, 10]) * second,
+        deadline=np.array([200, 70]) * second,
+    )
     found = qops.bound_figures(run(work, one_host(4), load_policy("qops"), driver="engine"), work)
     assert (found.admitted, found.late, found.refused) == (2, 1, 0.0)
     assert (found.late_s, found.late_most_s) == (40.0, 40.0), "it ends at 110 s in place of 70 s"
@@ -402,8 +500,13 @@ def bounds() -> list[QopsEstimateFigures]:
     return [simulate_bounds(case) for case in qops.estimate_cases(study)]
 
 
-def test_upper_bounds_break_nothing_and_predictions_are_outlived(bounds: list[QopsEstimateFigures]) -> None:
-    assert [one.case for one in bounds] == [EstimateCase(OWN, 1000, 60, 1), EstimateCase(OWN, 1060, 60, 2)]
+def test_upper_bounds_break_nothing_and_predictions_are_outlived(
+    bounds: list[QopsEstimateFigures],
+) -> None:
+    assert [one.case for one in bounds] == [
+        EstimateCase(OWN, 1000, 60, 1),
+        EstimateCase(OWN, 1060, 60, 2),
+    ]
     for one in bounds:
         assert set(one.runs) == {BY_RUN, BY_ESTIMATE}
         for runs in one.runs.values():
@@ -417,7 +520,9 @@ def test_upper_bounds_break_nothing_and_predictions_are_outlived(bounds: list[Qo
 def test_the_table_and_the_questions_show_every_bound(bounds: list[QopsEstimateFigures]) -> None:
     table = qops_claims.estimates_table(bounds)
     assert [(row["deadlines"], row["bound"]) for row in table.rows] == [
-        (rule, bound) for rule in (BY_RUN, BY_ESTIMATE) for bound in (EXACT, USERS, qops.ALL_USED, PREDICTED)
+        (rule, bound)
+        for rule in (BY_RUN, BY_ESTIMATE)
+        for bound in (EXACT, USERS, qops.ALL_USED, PREDICTED)
     ]
     assert "jobs that outlive the prediction: generated" in table.notes[0]
     claims = {one.name: one for one in qops_claims.estimates_claims(bounds)}
@@ -425,7 +530,8 @@ def test_the_table_and_the_questions_show_every_bound(bounds: list[QopsEstimateF
     assert len(claims) == 5
 
 
-# ------------------------------------------------------------------------------------------------ command
+# ------------------------------------------------------------------------------------------------
+# command
 
 
 def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
@@ -433,7 +539,18 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
 ) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "made"
-    asked = ["paper", "qops", "--table", "figures", "--subsets", "1", "--jobs", "40", "--out", str(out)]
+    asked = [
+        "paper",
+        "qops",
+        "--table",
+        "figures",
+        "--subsets",
+        "1",
+        "--jobs",
+        "40",
+        "--out",
+        str(out),
+    ]
     forms("png")
     printed = CliRunner().invoke(app, [*asked, "--json", "-q"])
     assert printed.exit_code == 0, printed.output
@@ -443,7 +560,9 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
     assert {claim["verdict"] for claim in first["claims"]} <= set(VERDICTS)
     kept = {claim["name"]: claim["verdict"] for claim in first["claims"]}
     assert kept["all.promises-kept"] == HOLDS
-    assert (out / "results.md").read_text() == markdown_of(json.loads((out / "tables.json").read_text()))
+    assert (out / "results.md").read_text() == markdown_of(
+        json.loads((out / "tables.json").read_text())
+    )
     assert "picked because they match the paper" in (out / "results.md").read_text()
     assert all((out / f"{name}.png").is_file() for name in first["pictures"])
     assert len(first["pictures"]) == 5 + 1 + 5
@@ -454,17 +573,28 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
     assert "generated.4.jobs-stronger: not decidable" in again.stdout
     checked = CliRunner().invoke(app, [*asked, "--check", "-q"])
     assert checked.exit_code == 1
-    assert "check: no verdicts are on record of 1 subsets of generated, 40 jobs each, with seed 1, only of 10" in checked.stderr
+    assert (
+        "check: no verdicts are on record of 1 subsets of generated, 40 jobs each, with seed 1, "
+        "only of 10"
+    ) in checked.stderr
     second = json.loads((out / "tables.json").read_text())
     assert (second["tables"], second["claims"]) == (first["tables"], first["claims"])
 
 
 def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "papers" / "qops-results.md").read_text(encoding="utf-8")
-    verdicts = dict(re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
+    text = (Path(__file__).parents[2] / "docs" / "papers" / "qops-results.md").read_text(
+        encoding="utf-8"
+    )
+    verdicts = dict(
+        re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE)
+    )
     assert len(verdicts) == 199
-    of_logs = {name: verdict for name, verdict in verdicts.items() if name.startswith(("ctc.", "sdsc."))}
+    of_logs = {
+        name: verdict for name, verdict in verdicts.items() if name.startswith(("ctc.", "sdsc."))
+    }
     known = {name: verdict for name, verdict in of_logs.items() if verdict in (HOLDS, FAILS)}
-    assert known == {name: verdict for name, verdict in EXPECTED.items() if not name.startswith("4.1.")}
+    assert known == {
+        name: verdict for name, verdict in EXPECTED.items() if not name.startswith("4.1.")
+    }
     assert verdicts["4.1.dynamic-falls"] == FAILS == EXPECTED["4.1.dynamic-falls"]
     assert verdicts["all.promises-kept"] == HOLDS

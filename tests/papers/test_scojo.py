@@ -65,14 +65,17 @@ def runs() -> list[ScojoFigures]:
     return Runner(workers=1).runs(RUNS, SMALL.cases(tuple(SCHEMES_OF)))
 
 
-# ------------------------------------------------------------------------------------------------ runs
+# ------------------------------------------------------------------------------------------------
+# runs
 
 
 @pytest.mark.parametrize("scheme", [SCOJO, EASY])
 def test_the_figures_of_a_run_are_those_of_its_schedule(scheme: str) -> None:
     case = ScojoCase(MODEL, 1, USERS, scheme, 150)
     work = workload_of(case)
-    schedule = run(work, one_host(128), load_policy(SCHEMES[scheme]), driver="engine", is_audited=True)
+    schedule = run(
+        work, one_host(128), load_policy(SCHEMES[scheme]), driver="engine", is_audited=True
+    )
     found = simulate(case)
     cells: dict[str, list[int]] = {}
     for row in range(len(work)):
@@ -127,11 +130,17 @@ def test_the_groups_of_a_run_are_those_that_the_policy_has_counted() -> None:
 
 
 def test_one_class_is_conservative_backfilling_where_run_times_are_known() -> None:
-    one, other = (simulate(ScojoCase(MODEL, 2, EXACT, scheme, 300)) for scheme in (ONE, CONSERVATIVE))
+    one, other = (
+        simulate(ScojoCase(MODEL, 2, EXACT, scheme, 300)) for scheme in (ONE, CONSERVATIVE)
+    )
     assert one.cells == other.cells
     case = ScojoCase(MODEL, 2, USERS, ONE, 300)
-    from_scratch = run(workload_of(case), one_host(128), load_policy("conservative:compress=scratch"))
-    assert simulate(case).cells == cells_of(from_scratch), "else it is a plan that is made anew in each pass"
+    from_scratch = run(
+        workload_of(case), one_host(128), load_policy("conservative:compress=scratch")
+    )
+    assert simulate(case).cells == cells_of(from_scratch), (
+        "else it is a plan that is made anew in each pass"
+    )
 
 
 def test_workloads_of_the_model_have_the_gaps_of_table_5() -> None:
@@ -142,12 +151,17 @@ def test_workloads_of_the_model_have_the_gaps_of_table_5() -> None:
     assert gaps == pytest.approx([808, 859, 797, 800, 839, 820.6, 820.6, 820.6], abs=0.01)
     assert len({tuple(work.run.tolist()) for work in works}) == 8, "each has jobs of its own"
     again = workload_of(ScojoCase(MODEL, 6, EXACT, SCOJO, 200, seed=102))
-    assert again.run.tolist() == works[7].run.tolist(), "the seed is that of the first without a label"
+    assert again.run.tolist() == works[7].run.tolist(), (
+        "the seed is that of the first without a label"
+    )
 
 
 def test_another_seed_draws_every_workload_of_the_model_anew() -> None:
     for workload in range(8):
-        usual, other = (workload_of(ScojoCase(MODEL, workload, EXACT, SCOJO, 200, seed=seed)) for seed in (101, 7))
+        usual, other = (
+            workload_of(ScojoCase(MODEL, workload, EXACT, SCOJO, 200, seed=seed))
+            for seed in (101, 7)
+        )
         assert usual.run.tolist() != other.run.tolist(), workload
     assert len({seed_of(workload, 7) for workload in range(1000)}) == 1000
     # The workloads with a label of the paper keep its mean gap.
@@ -165,7 +179,8 @@ def test_both_kinds_of_estimates_are_of_the_same_jobs() -> None:
     assert (users.estimate > users.run).mean() > 0.5
 
 
-# ------------------------------------------------------------------------------------------------ Table 2
+# ------------------------------------------------------------------------------------------------
+# Table 2
 
 
 def test_the_tree_has_the_nodes_of_table_2() -> None:
@@ -178,18 +193,26 @@ def test_the_tree_has_the_nodes_of_table_2() -> None:
     assert claim.verdict == HOLDS
 
 
-# ------------------------------------------------------------------------------------------------ what is run and kept
+# ------------------------------------------------------------------------------------------------
+# what is run and kept
 
 
 def test_a_study_has_each_run_once() -> None:
-    log, mute = ScojoSource("kth", "KTH", 100), ScojoSource("lanl", "LANL-CM5", 1024, has_estimates=False)
+    log, mute = (
+        ScojoSource("kth", "KTH", 100),
+        ScojoSource("lanl", "LANL-CM5", 1024, has_estimates=False),
+    )
     study = ScojoStudy(7, ((log, 2), (mute, 1)), ("lanl",))
     cases = study.cases(tuple(SCHEMES_OF))
     assert len(cases) == len(set(cases))
     of_model = [case for case in cases if case.source == MODEL]
-    assert [case.workload for case in of_model] == sorted(case.workload for case in of_model), "workload by workload"
+    assert [case.workload for case in of_model] == sorted(case.workload for case in of_model), (
+        "workload by workload"
+    )
     by_size = [case for case in cases if case.scheme == sized(40, 40)]
-    assert [case.workload for case in by_size] == list(range(6)), "of the workloads that the paper labels"
+    assert [case.workload for case in by_size] == list(range(6)), (
+        "of the workloads that the paper labels"
+    )
     assert {case.estimates for case in cases if case.source == mute} == {EXACT}
     assert {case.workload for case in cases if case.source == log} == {0, 1}
     assert {case.scheme for case in study.cases([PLAIN])} == set(SCHEMES_OF[PLAIN])
@@ -199,7 +222,10 @@ def test_a_study_has_each_run_once() -> None:
 
 
 def test_a_run_depends_on_its_own_policy_only() -> None:
-    one, other, again = (ScojoCase(MODEL, place, EXACT, scheme) for place, scheme in ((0, GROUPS), (0, LEX), (1, GROUPS)))
+    one, other, again = (
+        ScojoCase(MODEL, place, EXACT, scheme)
+        for place, scheme in ((0, GROUPS), (0, LEX), (1, GROUPS))
+    )
     assert len(RUNS.sources(one)) == 64
     assert RUNS.sources(one) == RUNS.sources(again)
     assert RUNS.sources(one) != RUNS.sources(other), "what is asked for counts"
@@ -212,12 +238,15 @@ def test_two_processes_make_what_one_makes(runs: list[ScojoFigures]) -> None:
     assert Runner(workers=2).runs(RUNS, cases) == [results[case] for case in cases]
 
 
-# ------------------------------------------------------------------------------------------------ logs
+# ------------------------------------------------------------------------------------------------
+# logs
 
 
 def written(path: Path, jobs: int, *lines: str) -> str:
     log = generate_log(jobs=jobs, procs=128, load=0.7, seed=3)
-    kept = [line for line in log.header.lines if not line.startswith(("; Computer", "; Installation"))]
+    kept = [
+        line for line in log.header.lines if not line.startswith(("; Computer", "; Installation"))
+    ]
     header = parse_header([*kept, *lines])
     with path.open("wb") as file:
         write_log(file, header, log.columns)
@@ -225,14 +254,19 @@ def written(path: Path, jobs: int, *lines: str) -> str:
 
 
 def test_logs_are_known_by_their_headers(tmp_path: Path) -> None:
-    blue = written(tmp_path / "a.swf", 350, "; Computer: IBM SP", "; Installation: SDSC Blue Horizon")
+    blue = written(
+        tmp_path / "a.swf", 350, "; Computer: IBM SP", "; Installation: SDSC Blue Horizon"
+    )
     lanl = written(tmp_path / "b.swf", 350, "; Installation: Los Alamos National Lab (LANL)")
     sp2 = written(tmp_path / "c.swf", 350, "; Computer: IBM SP2", "; Installation: SDSC")
     other = written(tmp_path / "Some.Log.swf", 350)
     study = scojo.study_of([blue, lanl, sp2, other], jobs=100)
     assert [(source.slug, source.has_estimates, count) for source, count in study.logs] == [
-        ("sdsc-blue", True, 3), ("lanl", False, 1), ("sdsc-sp2", True, 3), ("some-log", True, 3)
-    ]  # fmt: skip
+        ("sdsc-blue", True, 3),
+        ("lanl", False, 1),
+        ("sdsc-sp2", True, 3),
+        ("some-log", True, 3),
+    ]
     assert study.figures == ("sdsc-blue", "lanl")
     assert scojo.study_of([blue], jobs=100, workloads=2).logs[0][1] == 2
     assert scojo.study_of([blue], jobs=200).logs[0][1] == 1
@@ -245,7 +279,9 @@ def test_logs_are_known_by_their_headers(tmp_path: Path) -> None:
 def test_windows_of_a_log_are_disjoint_and_begin_with_its_first_jobs(tmp_path: Path) -> None:
     path = written(tmp_path / "log.swf", 320)
     ((source, count),) = scojo.study_of([path], jobs=100).logs
-    works = [workload_of(ScojoCase(source, workload, EXACT, SCOJO, 100)) for workload in range(count)]
+    works = [
+        workload_of(ScojoCase(source, workload, EXACT, SCOJO, 100)) for workload in range(count)
+    ]
     numbers = [work.number.tolist() for work in works]
     assert [number for each in numbers for number in each] == list(range(1, 301))
     users = workload_of(ScojoCase(source, 1, USERS, SCOJO, 100))
@@ -255,7 +291,9 @@ def test_windows_of_a_log_are_disjoint_and_begin_with_its_first_jobs(tmp_path: P
     assert (works[1].estimate == works[1].run).all()
     log = generate_log(jobs=320, procs=128, load=0.7, seed=3)
     first = taken(log, skip=100, first=100)
-    assert works[1].submit.tolist() == (np.asarray(first["submit"], np.int64) * MICROSECONDS).tolist()
+    assert (
+        works[1].submit.tolist() == (np.asarray(first["submit"], np.int64) * MICROSECONDS).tolist()
+    )
 
 
 def test_what_is_known_of_a_verdict_is_only_of_whole_studies() -> None:
@@ -265,11 +303,14 @@ def test_what_is_known_of_a_verdict_is_only_of_whole_studies() -> None:
     for name, verdict in EXPECTED.items():
         is_elsewhere = name.endswith(".lanl")
         assert scojo_claims.expected(name, whole) == (UNDECIDED if is_elsewhere else verdict), name
-        assert scojo_claims.expected(name, part) == (verdict if name.startswith("t2.") else UNDECIDED), name
+        assert scojo_claims.expected(name, part) == (
+            verdict if name.startswith("t2.") else UNDECIDED
+        ), name
     assert scojo_claims.expected("f99.nothing", whole) == UNDECIDED
 
 
-# ------------------------------------------------------------------------------------------------ command
+# ------------------------------------------------------------------------------------------------
+# command
 
 
 def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
@@ -284,15 +325,22 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
     assert printed.exit_code == 0, printed.output
     first = json.loads(printed.stdout)
     assert first["options"] == {
-        "workloads": 1, "jobs": 40, "seed": 101, "parts": ["figures", "sizes", "estimates", "plain"]
-    }  # fmt: skip
-    assert [(one["name"], one["procs"], one["subsets"]) for one in first["logs"]] == [("SDSC-BLUE", 128, 1)]
+        "workloads": 1,
+        "jobs": 40,
+        "seed": 101,
+        "parts": ["figures", "sizes", "estimates", "plain"],
+    }
+    assert [(one["name"], one["procs"], one["subsets"]) for one in first["logs"]] == [
+        ("SDSC-BLUE", 128, 1)
+    ]
     assert {claim["verdict"] for claim in first["claims"]} <= set(VERDICTS)
     verdicts = {claim["name"]: claim["verdict"] for claim in first["claims"]}
     assert verdicts["t2.tree"] == HOLDS
     assert verdicts["gains.size"] == CONTRADICTED
     assert verdicts["t6.lanl"] == UNCHECKED
-    assert (out / "results.md").read_text() == markdown_of(json.loads((out / "tables.json").read_text()))
+    assert (out / "results.md").read_text() == markdown_of(
+        json.loads((out / "tables.json").read_text())
+    )
     assert all((out / f"{name}.png").is_file() for name in first["pictures"])
     assert all((out / f"{table['name']}.csv").is_file() for table in first["tables"])
     assert len(first["pictures"]) == 5 + 1 + 6 + 1 + 1 + 2
@@ -301,7 +349,10 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
     assert again.exit_code == 1, again.output
     assert re.search(r"(\d+) of \1 runs were there already", again.stderr)
     assert "NO LOG OF LANL GIVEN" in again.stderr
-    wanted = "no verdicts are on record of 1 workloads of 40 jobs with seed 101, only of 20 or more of 10,000 with seed 101"
+    wanted = (
+        "no verdicts are on record of 1 workloads of 40 jobs with seed 101, only of 20 or "
+        "more of 10,000 with seed 101"
+    )
     assert again.stderr.rstrip().splitlines()[-1] == f"check: {wanted}"
     second = json.loads((out / "tables.json").read_text())
     assert (second["tables"], second["claims"]) == (first["tables"], first["claims"])
@@ -312,7 +363,10 @@ def test_windows_of_all_logs_are_reported_together(tmp_path: Path) -> None:
     study = scojo.study_of(paths, workloads=2, jobs=40)
     outcome = scojo_claims.run_paper(study, ["plain"], Runner(workers=1))
     tables = {table.name: table for table in outcome.tables}
-    counts = {(row["source"], row["estimates"]): row["workloads"] for row in tables["scojo-plain-changes"].rows}
+    counts = {
+        (row["source"], row["estimates"]): row["workloads"]
+        for row in tables["scojo-plain-changes"].rows
+    }
     assert counts == {
         (source, known): count
         for source, count in (("model", 2), ("one", 2), ("two", 2), ("all logs", 4))
@@ -323,8 +377,16 @@ def test_windows_of_all_logs_are_reported_together(tmp_path: Path) -> None:
 
 
 def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "papers" / "scojo-results.md").read_text(encoding="utf-8")
-    by_claim = dict(re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
+    text = (Path(__file__).parents[2] / "docs" / "papers" / "scojo-results.md").read_text(
+        encoding="utf-8"
+    )
+    by_claim = dict(
+        re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE)
+    )
     assert len(by_claim) == 60
-    decided = {name: verdict for name, verdict in by_claim.items() if verdict in (HOLDS, FAILS, CONTRADICTED)}
+    decided = {
+        name: verdict
+        for name, verdict in by_claim.items()
+        if verdict in (HOLDS, FAILS, CONTRADICTED)
+    }
     assert decided == EXPECTED

@@ -40,33 +40,46 @@ from qbatch.papers.scojo import (
 from qbatch.papers.scojo_claims import change, groups_table, nodes_table, sizes_table
 from qbatch.policies.slice_rules import NAMES
 
-# ------------------------------------------------------------------------------------------------ verdicts
+# ------------------------------------------------------------------------------------------------
+# verdicts
 
 FACTS = Facts([0.64, 0.195, 0.165], [0.005, 0.262, 0.733], [8.8, 16.8, 20.2], 820.0, 0.8, 0.06, 0.6)
 Numbers = Callable[[str, str, str, str], float]
 """Of a scheme, a field of its cells, a class and a width (``all`` for both): the number."""
 
 
-def made(numbers: Numbers, groups: Callable[[str], int] = lambda scheme: 60, used: float = 0.0) -> Runs:
+def made(
+    numbers: Numbers, groups: Callable[[str], int] = lambda scheme: 60, used: float = 0.0
+) -> Runs:
     """Return replicas of six workloads with made-up numbers, near each other."""
     made_runs = []
     for workload in range(6):
         for scheme in SCHEMES:
             cells = {
                 cell_name(kind, width): ScojoCell(
-                    10, *(numbers(scheme, field, kind, width) * _jitter(scheme, workload) for field in FIELDS)
+                    10,
+                    *(
+                        numbers(scheme, field, kind, width) * _jitter(scheme, workload)
+                        for field in FIELDS
+                    ),
                 )
                 for kind in ("all", *NAMES)
                 for width in ("all", *WIDTHS)
-            }  # fmt: skip
+            }
             count = groups(scheme) + workload % 2
             loss = used if scheme == GROUPS else 0.0
             made_runs.append(
                 ScojoFigures(
-                    ScojoCase(MODEL, workload, EXACT, scheme), FACTS, cells, 0.8 - loss + workload / 1e5, [0, 1, count - 1],
-                    [0, 1, 2], 1000, 50 + workload,
+                    ScojoCase(MODEL, workload, EXACT, scheme),
+                    FACTS,
+                    cells,
+                    0.8 - loss + workload / 1e5,
+                    [0, 1, count - 1],
+                    [0, 1, 2],
+                    1000,
+                    50 + workload,
                 )
-            )  # fmt: skip
+            )
     return held("model", made_runs)
 
 
@@ -98,13 +111,17 @@ def as_printed(scheme: str, field: str, kind: str, width: str) -> float:
         gain |= {NO_LEVEL2: gain[GROUPS] * 1.04, NO_DYNAMIC: gain[GROUPS]}
     if field in ("response_s", "wait_s"):
         gain |= {GROUPS: 0.88, GROUPS_ALONE: 0.86, NO_LEVEL2: 0.93, SCOJO_ALONE: 1 / 0.73}
-        gain |= {NO_DYNAMIC: 0.88 * {"short": 1.09, "medium": 1.08, "long": 1.01, "all": 1.06}[kind]}
+        gain |= {
+            NO_DYNAMIC: 0.88 * {"short": 1.09, "medium": 1.08, "long": 1.01, "all": 1.06}[kind]
+        }
         gain[GROUPS_ALONE] = 0.86 * gain[SCOJO_ALONE]
     if field == "worst":
         gain |= {GROUPS_ALONE: {"long": 1.3, "medium": 0.8}.get(kind, 1.0), SCOJO_ALONE: 1.0}
     for medium in scojo.SIZES:
         for long in scojo.SIZES:
-            worse = (1.0 if long == 30 else 1.1) if kind == "long" else (1.05 if medium == 10 else 1.0)
+            worse = (
+                (1.0 if long == 30 else 1.1) if kind == "long" else (1.05 if medium == 10 else 1.0)
+            )
             gain[sized(medium, long)] = gain[GROUPS] * worse
     return 1000 * gain.get(scheme, 1.0)
 
@@ -113,7 +130,11 @@ def test_every_claim_holds_in_a_world_as_the_paper_has_it() -> None:
     model = made(as_printed, lambda scheme: 90 if scheme == GROUPS_ALONE else 60, used=0.01)
     claims = by_name(scojo_claims.all_claims(model, {}) + scojo_claims.sizes(model))
     found = {name: claim.verdict for name, claim in claims.items() if claim.verdict != HOLDS}
-    logs = {f"{figure}.{slug}": UNCHECKED for slug in ("sdsc-blue", "lanl") for figure in ("t6", "t7", "f21")}
+    logs = {
+        f"{figure}.{slug}": UNCHECKED
+        for slug in ("sdsc-blue", "lanl")
+        for figure in ("t6", "t7", "f21")
+    }
     assert found == {
         "gains.size": CONTRADICTED,
         "f16.by-seed": UNCHECKED,
@@ -132,14 +153,44 @@ def test_claims_of_a_gain_fail_where_there_is_a_loss() -> None:
     model = made(numbers, lambda scheme: 30)
     claims = by_name(scojo_claims.all_claims(model, {}))
     signs = (
-        "f16.medium", "f16.long", "f16.narrow-medium", "f16.wide", "f16.text-medium", "f16.text-long", "abstract.gains",
-        "conclusion.gains", "f23.response", "f23.by-12", "f24.wait", "f24.by-10", "f25.wait", "f25.by-5", "f27.gains",
-        "f27.by-2-to-6", "f27.wide", "f28.response", "f29.wait", "f30.long", "f30.medium", "f30.long-25", "f30.medium-15",
-        "f30.short-little", "f37.medium", "f38.by-12", "f38.response", "f39.by-12", "f39.wait", "f40.better", "f40.wide",
-        "f41.better", "t7.count",
-    )  # fmt: skip
+        "f16.medium",
+        "f16.long",
+        "f16.narrow-medium",
+        "f16.wide",
+        "f16.text-medium",
+        "f16.text-long",
+        "abstract.gains",
+        "conclusion.gains",
+        "f23.response",
+        "f23.by-12",
+        "f24.wait",
+        "f24.by-10",
+        "f25.wait",
+        "f25.by-5",
+        "f27.gains",
+        "f27.by-2-to-6",
+        "f27.wide",
+        "f28.response",
+        "f29.wait",
+        "f30.long",
+        "f30.medium",
+        "f30.long-25",
+        "f30.medium-15",
+        "f30.short-little",
+        "f37.medium",
+        "f38.by-12",
+        "f38.response",
+        "f39.by-12",
+        "f39.wait",
+        "f40.better",
+        "f40.wide",
+        "f41.better",
+        "t7.count",
+    )
     assert {name: claims[name].verdict for name in signs} == dict.fromkeys(signs, FAILS)
-    assert claims["gains.size"].verdict == CONTRADICTED, "whatever we see, the paper says three things"
+    assert claims["gains.size"].verdict == CONTRADICTED, (
+        "whatever we see, the paper says three things"
+    )
     assert claims["t9.more"].verdict != HOLDS
     assert claims["f28.at-most-10"].verdict == HOLDS, "a loss is no gain above 10 %"
 
@@ -157,7 +208,14 @@ def log_run(scheme: str, long: float, facts: Facts, groups: list[int]) -> ScojoF
         for width in ("all", *WIDTHS)
     }
     return ScojoFigures(
-        ScojoCase(ScojoSource("sdsc-blue", "SDSC-BLUE", 1152), 0, EXACT, scheme), facts, cells, 0.8, groups, [0, 0, 0], 0, 0
+        ScojoCase(ScojoSource("sdsc-blue", "SDSC-BLUE", 1152), 0, EXACT, scheme),
+        facts,
+        cells,
+        0.8,
+        groups,
+        [0, 0, 0],
+        0,
+        0,
     )
 
 
@@ -165,8 +223,14 @@ def test_a_window_of_a_log_is_held_to_what_is_printed_of_it() -> None:
     near = Facts([0.75, 0.165, 0.085], [0.012, 0.15, 0.838], [33, 112, 110], 336, 0.76, 0.5, 0.7)
     far = Facts([0.60, 0.30, 0.10], [0.012, 0.15, 0.838], [33, 112, 110], 336, 0.76, 0.5, 0.7)
     model = made(as_printed)
-    for facts, gain, groups, verdict in ((near, 0.99, [0, 9, 1], HOLDS), (far, 0.5, [0, 30, 1], FAILS)):
-        log = held("sdsc-blue", [log_run(SCOJO, 4.0, facts, [0, 0, 0]), log_run(GROUPS, 4.0 * gain, facts, groups)])
+    for facts, gain, groups, verdict in (
+        (near, 0.99, [0, 9, 1], HOLDS),
+        (far, 0.5, [0, 30, 1], FAILS),
+    ):
+        log = held(
+            "sdsc-blue",
+            [log_run(SCOJO, 4.0, facts, [0, 0, 0]), log_run(GROUPS, 4.0 * gain, facts, groups)],
+        )
         claims = by_name(scojo_claims.on_log("sdsc-blue", model, log))
         assert {claim.verdict for claim in claims.values()} == {verdict}, claims
     assert "medium -50.0 % (the model -12" in claims["f21.sdsc-blue"].numbers
@@ -182,7 +246,8 @@ def test_changes_are_averaged_by_logarithms() -> None:
     assert above("a", [1.1, 1.1, 1.1001], 11.0, " %", is_change=True).says == "no"
 
 
-# ------------------------------------------------------------------------------------------------ tables
+# ------------------------------------------------------------------------------------------------
+# tables
 
 
 def test_tables_have_the_printed_numbers_next_to_ours() -> None:
@@ -205,7 +270,9 @@ def test_tables_have_the_printed_numbers_next_to_ours() -> None:
 
 def test_changes_are_reported_by_class_and_by_width() -> None:
     model = made(as_printed)
-    by_class, by_width = scojo_claims.change_tables([model], "x", "X", [(GROUPS, SCOJO), (GROUPS, BOTTOM)])
+    by_class, by_width = scojo_claims.change_tables(
+        [model], "x", "X", [(GROUPS, SCOJO), (GROUPS, BOTTOM)]
+    )
     assert [row["base"] for row in by_class.rows] == [SCOJO, BOTTOM]
     assert str(by_class.rows[0]["long"]).startswith("-15.0 [")
     assert str(by_class.rows[0]["response"]).startswith("-12.0 [")

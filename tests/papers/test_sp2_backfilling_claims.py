@@ -1,5 +1,5 @@
-"""The claims of Feitelson and Weil 1998 on made-up numbers, and the arithmetic of the printed tables (docs/spec/papers.md,
-R001)."""
+"""The claims of Feitelson and Weil 1998 on made-up numbers, and the arithmetic of the printed
+tables (docs/spec/papers.md, R001)."""
 
 from itertools import pairwise
 
@@ -38,7 +38,8 @@ IUCC_JOBS = 5203
 KTH_JOBS = 28240
 """Jobs in the text of section 3.2."""
 
-# ------------------------------------------------------------------------------------------------ the printed tables
+# ------------------------------------------------------------------------------------------------
+# the printed tables
 
 
 def wins(pairs: list[tuple[int, int]]) -> tuple[int, int, int]:
@@ -62,7 +63,9 @@ def test_the_best_in_table_1_is_as_the_text_says() -> None:
 
 def test_in_table_1_a_smaller_machine_is_slower_in_every_month() -> None:
     for _, pairs in TABLE_1.values():
-        assert all(small[place] > large[place] for small, large in pairwise(pairs) for place in (0, 1))
+        assert all(
+            small[place] > large[place] for small, large in pairwise(pairs) for place in (0, 1)
+        )
 
 
 def test_the_jobs_of_table_2_are_not_those_of_the_text() -> None:
@@ -73,8 +76,12 @@ def test_the_best_in_table_2_is_as_the_text_says() -> None:
     assert wins([(month.easy, month.conservative) for month in TABLE_2]) == (7, 4, 1)
 
 
-@pytest.mark.parametrize(("policy", "place", "mean"), [("easy", 0, 81.2), ("conservative", 1, 83.9)])
-def test_the_mean_of_table_2_is_the_row_of_users_in_table_3(policy: str, place: int, mean: float) -> None:
+@pytest.mark.parametrize(
+    ("policy", "place", "mean"), [("easy", 0, 81.2), ("conservative", 1, 83.9)]
+)
+def test_the_mean_of_table_2_is_the_row_of_users_in_table_3(
+    policy: str, place: int, mean: float
+) -> None:
     total = sum(month.jobs * getattr(month, policy) for month in TABLE_2)
     assert total / sum(month.jobs for month in TABLE_2) == pytest.approx(mean, abs=0.05)
     assert round(mean) == TABLE_3[USERS][place]
@@ -93,7 +100,8 @@ def test_the_percentages_of_figure_11() -> None:
     assert round(100 * FIGURE_11_KILLED / FIGURE_11_FULL, 1) == 99.7
 
 
-# ------------------------------------------------------------------------------------------------ claims
+# ------------------------------------------------------------------------------------------------
+# claims
 
 
 def month(label: str, easy: float, conservative: float, jobs: int = 100) -> MonthFigures:
@@ -104,7 +112,9 @@ def verdicts(claims: list[Claim]) -> dict[str, str]:
     return {one.name.partition(".")[2]: one.verdict for one in claims}
 
 
-@pytest.mark.parametrize(("easy_wins", "verdict"), [(9, HOLDS), (10, FAILS), (2, HOLDS), (1, FAILS)])
+@pytest.mark.parametrize(
+    ("easy_wins", "verdict"), [(9, HOLDS), (10, FAILS), (2, HOLDS), (1, FAILS)]
+)
 def test_more_than_nine_of_eleven_months_is_domination(easy_wins: int, verdict: str) -> None:
     months = [month(str(place), *((1, 2) if place < easy_wins else (2, 1))) for place in range(11)]
     months.append(month("tie", 2.1, 1.9))
@@ -121,7 +131,9 @@ def test_one_month_shows_nothing_of_domination() -> None:
 def test_the_printed_table_2_against_itself_is_within_and_its_claims_hold() -> None:
     months = [month(one.label, one.easy, one.conservative, one.jobs) for one in TABLE_2]
     made = table_2(months, "whole", is_kth=True)
-    assert {row[f"{policy}_verdict"] for row in made.rows for policy in ("easy", "conservative")} == {"within"}
+    assert {
+        row[f"{policy}_verdict"] for row in made.rows for policy in ("easy", "conservative")
+    } == {"within"}
     assert made.rows[-1]["jobs"] == 28290
     assert set(verdicts(claims_of_table_2(months, "whole")).values()) == {HOLDS}
 
@@ -137,7 +149,13 @@ def factors(changes: dict[int | str, tuple[float, float]]) -> list[FactorFigures
     values = {**TABLE_3, **changes}
     names = ("easy", "conservative")
     return [
-        FactorFigures(factor, {name: interval([value - 1, value + 1]) for name, value in zip(names, pair, strict=True)})
+        FactorFigures(
+            factor,
+            {
+                name: interval([value - 1, value + 1])
+                for name, value in zip(names, pair, strict=True)
+            },
+        )
         for factor, pair in values.items()
     ]
 
@@ -158,7 +176,9 @@ def test_the_printed_table_3_against_itself_is_within_and_its_claims_hold() -> N
         ({31: (45, 57)}, "conservative-is-better"),
     ],
 )
-def test_each_claim_of_table_3_can_fail(changes: dict[int | str, tuple[float, float]], broken: str) -> None:
+def test_each_claim_of_table_3_can_fail(
+    changes: dict[int | str, tuple[float, float]], broken: str
+) -> None:
     found = verdicts(claims_of_table_3(factors(changes), "whole", has_estimates=True))
     assert {name for name, verdict in found.items() if verdict == FAILS} == {broken}
 
@@ -178,17 +198,26 @@ def test_a_smaller_machine_must_be_slower_in_every_month() -> None:
     assert found["smaller-is-slower"] == FAILS
 
 
-def point(load: float, fcfs: float, easy: float, conservative: float, share: float = 0.5) -> LoadFigures:
+def point(
+    load: float, fcfs: float, easy: float, conservative: float, share: float = 0.5
+) -> LoadFigures:
     slowdown = {"fcfs": fcfs, "easy": easy, "conservative": conservative}
     return LoadFigures(load, slowdown, {"fcfs": 0.0, "easy": share, "conservative": share + 0.01})
 
 
 def test_the_claims_of_figures_9_and_10() -> None:
-    good = [point(0.5, 20, 10, 10), point(0.7, 100, 20, 21), point(0.9, 500, 30, 28), point(1.0, 900, 80, 70, 0.95)]
+    good = [
+        point(0.5, 20, 10, 10),
+        point(0.7, 100, 20, 21),
+        point(0.9, 500, 30, 28),
+        point(1.0, 900, 80, 70, 0.95),
+    ]
     assert set(verdicts(claims_of_figures_9_and_10(good)).values()) == {HOLDS}
     bad = [point(0.7, 50, 20, 30), point(1.0, 900, 70, 80)]
     found = verdicts(claims_of_figures_9_and_10(bad))
-    assert {name for name, verdict in found.items() if verdict == HOLDS} == {"conservative-backfills-more"}
+    assert {name for name, verdict in found.items() if verdict == HOLDS} == {
+        "conservative-backfills-more"
+    }
 
 
 def test_figure_11_next_to_the_printed_counts() -> None:

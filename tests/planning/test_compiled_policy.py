@@ -1,4 +1,5 @@
-"""The compiled policy of docs/how-to/write-a-compiled-policy.md, in a file of its own: replayed compiled, run live, explained."""
+"""The compiled policy of docs/how-to/write-a-compiled-policy.md, in a file of its own: replayed
+compiled, run live, explained."""
 
 from __future__ import annotations
 
@@ -49,27 +50,42 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize("machine", WHOLE_JOBS.values(), ids=WHOLE_JOBS.keys())
-def test_the_replay_and_the_engine_decide_the_same_by_one_kernel(own: Any, machine: Machine) -> None:
+def test_the_replay_and_the_engine_decide_the_same_by_one_kernel(
+    own: Any, machine: Machine
+) -> None:
     for seed, work in cases(machine, 8):
         policy = own.Multifactor(size=700.0)
         assert compiled_of(policy, machine) is not None
-        found = [run(work, machine, policy, driver=driver, is_audited=True) for driver in ("compiled", "engine")]
+        found = [
+            run(work, machine, policy, driver=driver, is_audited=True)
+            for driver in ("compiled", "engine")
+        ]
         for column in ("start", "kind", "end"):
-            assert np.array_equal(getattr(found[0], column), getattr(found[1], column)), (seed, column)
+            assert np.array_equal(getattr(found[0], column), getattr(found[1], column)), (
+                seed,
+                column,
+            )
 
 
 def test_by_age_alone_it_is_easy_backfilling(own: Any) -> None:
     machine = one_host(8)
     for seed, work in cases(machine, 8):
-        found, expected = run(work, machine, own.Multifactor(size=0.0)), run(work, machine, load_policy("easy"))
+        found, expected = (
+            run(work, machine, own.Multifactor(size=0.0)),
+            run(work, machine, load_policy("easy")),
+        )
         assert np.array_equal(found.start, expected.start), seed
 
 
 def test_live_it_decides_explains_and_outlives_a_snapshot(own: Any) -> None:
     engine = Engine(one_host(8), own.Multifactor(age=0.0, size=1.0), is_audited=True)
-    jobs = [Job(number=n, submit=0, procs=procs, estimate=10 * SECOND) for n, procs in enumerate((2, 5, 8, 4))]
+    jobs = [
+        Job(number=n, submit=0, procs=procs, estimate=10 * SECOND)
+        for n, procs in enumerate((2, 5, 8, 4))
+    ]
     done = engine.handle(0, [Submitted(job) for job in jobs])
-    assert [action.row for action in done.actions if isinstance(action, Start)] == [2]  # the widest is first
+    # The widest is first.
+    assert [action.row for action in done.actions if isinstance(action, Start)] == [2]
     assert engine.explain(3).text == "its priority is 0, 1 waiting jobs have more"
     assert engine.explain(3).blocked_by == ()
     again = load(one_host(8), own.Multifactor(age=0.0, size=1.0), dump(engine))
@@ -80,7 +96,18 @@ def test_live_it_decides_explains_and_outlives_a_snapshot(own: Any) -> None:
 
 def test_the_command_replays_it_compiled(own: Any) -> None:
     folder, log = Path(own.__file__).parent, ROOT / "traces" / "demo-128.swf"
-    words = ("replay", str(log), "-p", "multifactor:Multifactor", "--driver", "compiled", "--json", "--quiet", "--first", "200")
+    words = (
+        "replay",
+        str(log),
+        "-p",
+        "multifactor:Multifactor",
+        "--driver",
+        "compiled",
+        "--json",
+        "--quiet",
+        "--first",
+        "200",
+    )
     assert '"multifactor"' in command(*words, cwd=folder).stdout
 
 
@@ -107,7 +134,9 @@ class Derived(Twice):
 
 def test_a_start_that_may_not_be_is_refused_by_name() -> None:
     _, work = next(iter(cases(one_host(8), 1)))
-    with pytest.raises(DecisionError, match=r"policy twice at .* s: job 1 may not start: it does not wait"):
+    with pytest.raises(
+        DecisionError, match=r"policy twice at .* s: job 1 may not start: it does not wait"
+    ):
         run(work, one_host(8), Twice(), driver="compiled")
 
 
@@ -120,11 +149,15 @@ def test_a_class_that_redefines_decide_is_not_compiled_and_chunks_are_refused() 
 
 @kernel
 def first_come(instant: Any, jobs: Any, state: Any, done: Any, memory: Any) -> int:
-    """Start the first row that waits, on the first host, if it fits; count the passes, and ask for one more a second later."""
+    """Start the first row that waits, on the first host, if it fits; count the passes, and ask for
+    one more a second later."""
     memory[0][0] += 1
     memory[1][0][instant.arrived - 1] = 1
     state.counts[0].timer = instant.now + 1_000_000
-    if instant.head == instant.tail or jobs.procs[state.waiting[instant.head]] > state.hosts[0, 0, 0]:
+    if (
+        instant.head == instant.tail
+        or jobs.procs[state.waiting[instant.head]] > state.hosts[0, 0, 0]
+    ):
         return 0
     state.started[0], state.places[0] = state.waiting[instant.head], 0
     return 1
@@ -166,7 +199,9 @@ def test_memory_by_job_grows_with_the_jobs_of_a_live_engine() -> None:
 
 def test_what_a_kernel_may_not_do_is_said_by_name() -> None:
     _, work = next(iter(cases(one_host(8), 1)))
-    with pytest.raises(DecisionError, match=r"policy first-come at .* s: it asks for a pass that is not later"):
+    with pytest.raises(
+        DecisionError, match=r"policy first-come at .* s: it asks for a pass that is not later"
+    ):
         run(work, one_host(8), Late(), driver="compiled")
     for driver in ("compiled", "engine"):
         with pytest.raises(DecisionError, match=r"policy twice left \d+ jobs waiting for ever"):

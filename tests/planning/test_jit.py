@@ -32,11 +32,16 @@ print(sum(order.stable_order.compiled.stats.cache_misses.values()))
 
 
 @pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here")
-def test_a_kernel_is_compiled_by_one_process_and_loaded_by_others_that_want_it_at_the_same_time(tmp_path: Path) -> None:
+def test_a_kernel_is_compiled_by_one_process_and_loaded_by_others_that_want_it_at_the_same_time(
+    tmp_path: Path,
+) -> None:
     environment = os.environ | {"QBATCH_CACHE": str(tmp_path)}
     environment.pop("NUMBA_CACHE_DIR", None)
     streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    both = [subprocess.Popen([sys.executable, "-c", COMPILE], env=environment, **streams) for _ in range(2)]
+    both = [
+        subprocess.Popen([sys.executable, "-c", COMPILE], env=environment, **streams)
+        for _ in range(2)
+    ]
     for process in both:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -68,14 +73,19 @@ print([times(eval(word))(np.array([10]))[0].item() for word in sys.argv[1:]])
 
 
 @pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here")
-def test_kernels_of_one_factory_that_two_processes_have_compiled_are_distinguished(tmp_path: Path) -> None:
-    """Numba names code by a count within its process: two that were compiled first in theirs would have one name in a third."""
+def test_kernels_of_one_factory_that_two_processes_have_compiled_are_distinguished(
+    tmp_path: Path,
+) -> None:
+    """Numba names code by a count within its process: two that were compiled first in theirs would
+    have one name in a third."""
     environment = os.environ | {"QBATCH_CACHE": str(tmp_path), "PYTHONPATH": str(OWN_TRACES.parent)}
     environment.pop("NUMBA_CACHE_DIR", None)
 
     def said(*words: str) -> str:
         arguments = [sys.executable, "-c", CLOSURES, *words]
-        return subprocess.run(arguments, env=environment, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            arguments, env=environment, capture_output=True, text=True, check=True
+        ).stdout
 
     assert said("2") == "[20]\n"
     assert said("0.5") == "[5.0]\n"
@@ -83,8 +93,12 @@ def test_kernels_of_one_factory_that_two_processes_have_compiled_are_distinguish
     assert said("0.5", "2") == "[5.0, 20]\n"
 
 
-@pytest.mark.skipif(jit.cache_folder() is None, reason="kernels are not compiled here, or there is no cache")
-def test_the_lock_of_a_kernel_is_taken_once_by_a_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    jit.cache_folder() is None, reason="kernels are not compiled here, or there is no cache"
+)
+def test_the_lock_of_a_kernel_is_taken_once_by_a_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
 
     def is_locked() -> bool:
@@ -141,7 +155,11 @@ def test_the_cache_is_for_its_user_alone_whatever_the_umask_is(own_cache: Path, 
 def test_a_cache_to_which_others_may_write_is_refused_by_name(own_cache: Path, which: str) -> None:
     assert found_cache() == own_cache
     own_cache.chmod(0o755)
-    files = {"file": "kernel.nbi", "object": "kernel-0123.object", "file of Numba": "kernels_0123/kernel.nbi"}
+    files = {
+        "file": "kernel.nbi",
+        "object": "kernel-0123.object",
+        "file of Numba": "kernels_0123/kernel.nbi",
+    }
     (own_cache / "kernels_0123").mkdir(mode=0o755)
     for name in files.values():
         (own_cache / name).touch(mode=0o644)
@@ -151,7 +169,9 @@ def test_a_cache_to_which_others_may_write_is_refused_by_name(own_cache: Path, w
     with pytest.raises(InputError) as caught:
         found_cache()
     which = "it" if unsafe == own_cache else str(unsafe)
-    assert str(caught.value).startswith(f"{own_cache}: the compiled kernels there are not run: others may write to {which}")
+    assert str(caught.value).startswith(
+        f"{own_cache}: the compiled kernels there are not run: others may write to {which}"
+    )
     assert "set QBATCH_CACHE" in str(caught.value)
 
 
@@ -170,7 +190,9 @@ def test_a_command_that_needs_kernels_says_so(own_cache: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (3, "")
     said = done.stderr.splitlines()[-1]
-    assert said.startswith(f"qbatch: {own_cache}: the compiled kernels there are not run: others may write to it; ")
+    assert said.startswith(
+        f"qbatch: {own_cache}: the compiled kernels there are not run: others may write to it; "
+    )
     assert "Traceback" not in done.stderr
 
 
@@ -187,7 +209,9 @@ def test_a_daemon_then_serves_with_plain_kernels(
         entries.serve_compiled()
     assert not warming.is_over()
     (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert record.getMessage().endswith("to a folder of your own; the plain form of the kernels serves")
+    assert record.getMessage().endswith(
+        "to a folder of your own; the plain form of the kernels serves"
+    )
 
 
 def picking(places: tuple[int, ...]) -> Any:

@@ -1,4 +1,5 @@
-"""A live engine serves with plain Python until the compiler is done: nothing compiles, nothing differs."""
+"""A live engine serves with plain Python until the compiler is done: nothing compiles, nothing
+differs."""
 
 from __future__ import annotations
 
@@ -66,7 +67,11 @@ def test_uncompiled_nothing_is_compiled_and_nothing_differs(
     kept = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
     environment = {**kept, "NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", SERVE_UNCOMPILED, when], capture_output=True, text=True, env=environment, cwd=ROOT
+        [sys.executable, "-c", SERVE_UNCOMPILED, when],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=ROOT,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [fingerprint(), "[]"]
@@ -107,7 +112,13 @@ def test_a_twin_calls_twins_only() -> None:
             if hasattr(value, "__code__"):
                 look(value)
 
-    for kernel in (plan.compress, chunks.backfill, order.in_order, profile.earliest, equal_shares.share_pass):
+    for kernel in (
+        plan.compress,
+        chunks.backfill,
+        order.in_order,
+        profile.earliest,
+        equal_shares.share_pass,
+    ):
         assert entries.uncompiled(kernel) is entries.uncompiled(kernel)
         look(entries.uncompiled(kernel))
     assert entries.uncompiled(len) is len
@@ -146,10 +157,18 @@ def test_a_child_process_warms_the_cache_and_leaves_a_stamp(tmp_path: Path) -> N
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd=ROOT, check=False
+            [sys.executable, *arguments],
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=ROOT,
+            check=False,
         )
 
-    look = ("-c", "from qbatch.daemon.warm import is_warm; print(is_warm(['fcfs']), is_warm(['easy']))")
+    look = (
+        "-c",
+        "from qbatch.daemon.warm import is_warm; print(is_warm(['fcfs']), is_warm(['easy']))",
+    )
     assert run(*look).stdout.split() == ["False", "False"]
     done = run("-m", "qbatch.daemon.warm", "easy")
     assert (done.returncode, done.stderr) == (0, "")
@@ -165,9 +184,12 @@ def test_warming_a_policy_of_groups_compiles_its_search() -> None:
     code = (
         "from qbatch.daemon.warm import warm; warm(['scojo-groups'])\n"
         "from qbatch.planning.kernels import discrepancy, slices\n"
-        "print(*(len(each.signatures) for each in (discrepancy.search, discrepancy.merged, discrepancy.place_in_order,"
+        "print(*(len(each.signatures) for each in (discrepancy.search, discrepancy.merged, "
+        "discrepancy.place_in_order,"
         " slices.fill_in, slices.of_other_classes)))"
     )
     kept = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True, env=kept)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True, env=kept
+    )
     assert min(map(int, done.stdout.split())) >= 1, done.stdout

@@ -21,7 +21,9 @@ from tests.daemon.harness import ROOT
 
 pytestmark = [
     pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here"),
-    pytest.mark.skipif(bool(native._unlisted()), reason="with these versions of Numba and llvmlite nothing is kept"),
+    pytest.mark.skipif(
+        bool(native._unlisted()), reason="with these versions of Numba and llvmlite nothing is kept"
+    ),
 ]
 
 
@@ -77,26 +79,33 @@ def nested(values: Any) -> Any:
 
 
 def kept(folder: Path, function: Callable[..., Any], *arguments: Any) -> Callable[..., Any] | None:
-    """Return a function as object code, for such arguments, from a folder that was checked; None where it is not kept."""
+    """Return a function as object code, for such arguments, from a folder that was checked; None
+    where it is not kept."""
     (folder / "kept-objects").write_text(native._PASSED, encoding="utf-8")
     return kept_unchecked(folder, function, *arguments)
 
 
-def kept_unchecked(folder: Path, function: Callable[..., Any], *arguments: Any) -> Callable[..., Any] | None:
+def kept_unchecked(
+    folder: Path, function: Callable[..., Any], *arguments: Any
+) -> Callable[..., Any] | None:
     import numba
 
     compiled = numba.njit(function)
     compiled.compile(tuple(map(numba.typeof, arguments)))
     variant = native.described(arguments)
     assert variant is not None
-    native.keep(folder, function.__name__, variant, compiled.overloads[compiled.signatures[0]], arguments)
+    native.keep(
+        folder, function.__name__, variant, compiled.overloads[compiled.signatures[0]], arguments
+    )
     return native.find(folder, function.__name__, variant)
 
 
 def same(first: Any, second: Any) -> bool:
     if isinstance(first, tuple):
         return len(first) == len(second) and all(map(same, first, second))
-    return type(first) is type(second) and np.array_equal(first, second, equal_nan=isinstance(first, float))
+    return type(first) is type(second) and np.array_equal(
+        first, second, equal_nan=isinstance(first, float)
+    )
 
 
 _FOUND: dict[Path, Any] = {}
@@ -105,11 +114,18 @@ _FOUND: dict[Path, Any] = {}
 @given(
     arrays(np.int64, st.integers(0, 6), elements=st.integers(-(2**40), 2**40)),
     arrays(np.float64, st.tuples(st.just(2), st.integers(0, 4)), elements=st.floats(-1e9, 1e9)),
-    st.booleans(), st.integers(-(2**40), 2**40), st.floats(allow_nan=False, allow_infinity=False),
-)  # fmt: skip
+    st.booleans(),
+    st.integers(-(2**40), 2**40),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_it_takes_and_gives_what_numba_does(
-    tmp_path_factory: pytest.TempPathFactory, first: Any, second: Any, flag: bool, many: int, much: float
+    tmp_path_factory: pytest.TempPathFactory,
+    first: Any,
+    second: Any,
+    flag: bool,
+    many: int,
+    much: float,
 ) -> None:
     import numba
 
@@ -174,12 +190,17 @@ def test_a_kernel_that_fails_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("function", [text, nested])
-def test_what_is_returned_in_another_form_is_left_to_numba(function: Callable[..., Any], tmp_path: Path) -> None:
+def test_what_is_returned_in_another_form_is_left_to_numba(
+    function: Callable[..., Any], tmp_path: Path
+) -> None:
     assert kept(tmp_path, function, np.arange(6)) is None
     assert not list(tmp_path.glob("*.object"))
 
 
-@pytest.mark.parametrize("value", ["text", None, 2**63, [1], {}, (), np.array(["a"]), np.arange(3, dtype=">i8"), np.float32(1)])
+@pytest.mark.parametrize(
+    "value",
+    ["text", None, 2**63, [1], {}, (), np.array(["a"]), np.arange(3, dtype=">i8"), np.float32(1)],
+)
 def test_what_is_taken_in_another_form_is_left_to_numba(value: Any) -> None:
     assert native.described((1, value)) is None
     assert native.described((1, (2, value))) is None
@@ -190,7 +211,18 @@ def test_arguments_of_other_types_are_other_variants() -> None:
     frozen = values.copy()
     frozen.flags.writeable = False
     several = [Columns(values, 1, 1), (values, 1, 1), (1, 1)]
-    kinds = [values, values.T, values[:, ::2], frozen, values.astype(float), values[0], *several, 1, 1.0, True]
+    kinds = [
+        values,
+        values.T,
+        values[:, ::2],
+        frozen,
+        values.astype(float),
+        values[0],
+        *several,
+        1,
+        1.0,
+        True,
+    ]
     assert len({native.described((kind,)) for kind in kinds}) == len(kinds)
 
 
@@ -205,13 +237,17 @@ def test_a_damaged_object_is_not_called(harm: str, tmp_path: Path) -> None:
     assert native.find(tmp_path, "number", str(native.described((np.arange(6),)))) is None
 
 
-def test_another_processor_has_objects_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_processor_has_objects_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert kept(tmp_path, number, np.arange(6)) is not None
     monkeypatch.setattr(native, "_target", lambda: ("another", "processor", ""))
     assert native.find(tmp_path, "number", str(native.described((np.arange(6),)))) is None
 
 
-def test_a_convention_that_is_not_the_known_one_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_convention_that_is_not_the_known_one_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flattened = native._flattened
 
     def without_owner(value: Any) -> Any:
@@ -222,7 +258,10 @@ def test_a_convention_that_is_not_the_known_one_is_not_kept(tmp_path: Path, monk
     assert kept(tmp_path, number, np.arange(6)) is None
 
 
-RECORD = np.dtype([("since", np.int64), ("weight", np.float64), ("is_open", np.bool_), ("kind", np.int8)], align=True)
+RECORD = np.dtype(
+    [("since", np.int64), ("weight", np.float64), ("is_open", np.bool_), ("kind", np.int8)],
+    align=True,
+)
 
 
 def advanced(jobs: Any, is_open: Any, kinds: Any, since: Any, weights: Any) -> Any:
@@ -242,14 +281,20 @@ def advanced(jobs: Any, is_open: Any, kinds: Any, since: Any, weights: Any) -> A
 
 @given(st.integers(0, 5), st.integers(0, 2**31))
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_records_and_arrays_of_small_types_are_taken(tmp_path_factory: pytest.TempPathFactory, count: int, seed: int) -> None:
+def test_records_and_arrays_of_small_types_are_taken(
+    tmp_path_factory: pytest.TempPathFactory, count: int, seed: int
+) -> None:
     import numba
 
     draw = np.random.default_rng(seed)
     jobs = np.frombuffer(bytearray(RECORD.itemsize * count), RECORD)
     jobs["since"], jobs["weight"] = draw.integers(-100, 100, count), draw.random(count)
     jobs["is_open"], jobs["kind"] = draw.random(count) < 0.5, draw.integers(-50, 50, count)
-    others = draw.random(count) < 0.5, draw.integers(-50, 50, count).astype(np.int8), draw.integers(0, 2**40, count)
+    others = (
+        draw.random(count) < 0.5,
+        draw.integers(-50, 50, count).astype(np.int8),
+        draw.integers(0, 2**40, count),
+    )
     arguments = (jobs, *others, draw.random(count))
     again = tuple(each.copy() for each in arguments)
     folder = tmp_path_factory.getbasetemp() / "records"
@@ -264,17 +309,31 @@ def test_records_and_arrays_of_small_types_are_taken(tmp_path_factory: pytest.Te
 
 def test_records_of_other_fields_are_other_variants() -> None:
     types = [
-        RECORD, [("a", "<i8"), ("b", "<i8")], [("a", "<i8"), ("c", "<i8")], [("b", "<i8"), ("a", "<i8")],
-        [("a", "<i8"), ("b", "<f8")], [("a", "<i8", (2,)), ("b", "<i8")], [("a", "<i8"), ("b", "<i4")],
+        RECORD,
+        [("a", "<i8"), ("b", "<i8")],
+        [("a", "<i8"), ("c", "<i8")],
+        [("b", "<i8"), ("a", "<i8")],
+        [("a", "<i8"), ("b", "<f8")],
+        [("a", "<i8", (2,)), ("b", "<i8")],
+        [("a", "<i8"), ("b", "<i4")],
         np.dtype([("a", "<i8"), ("b", "<i4")], align=True),
-        {"names": ["a", "b"], "formats": ["<i8", "<i8"], "offsets": [8, 0]}, [("a", [("b", "<i8")]), ("c", "<i8")],
+        {"names": ["a", "b"], "formats": ["<i8", "<i8"], "offsets": [8, 0]},
+        [("a", [("b", "<i8")]), ("c", "<i8")],
         {"names": ["a", "b"], "formats": ["<i8", "<i8"], "itemsize": 24},
         {"names": ["a", "b"], "formats": ["<i8", "<i8"], "offsets": [0, 4]},
-    ]  # fmt: skip
+    ]
     found = {native.described((np.zeros(2, np.dtype(each)),)) for each in types}
     assert len(found) == len(types)
     assert None not in found
-    for wrong in ([("a", ">i8")], [("a", "O")], [("a", [("b", ">i8")])], "V8", "U3", "M8[s]", "c16"):
+    for wrong in (
+        [("a", ">i8")],
+        [("a", "O")],
+        [("a", [("b", ">i8")])],
+        "V8",
+        "U3",
+        "M8[s]",
+        "c16",
+    ):
         assert native.described((np.zeros(2, np.dtype(wrong)),)) is None
 
 
@@ -306,18 +365,30 @@ def list_versions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Non
 
 
 def test_the_versions_of_the_constraints_are_listed() -> None:
-    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
+    pinned = dict(
+        line.split("==")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    )
     assert (pinned["numba"], pinned["llvmlite"]) in native.LISTED
 
 
 @pytest.mark.parametrize("which", ["numba", "llvmlite"])
-def test_with_versions_that_are_not_listed(which: str, tmp_path: Path, list_versions: Callable[..., None]) -> None:
+def test_with_versions_that_are_not_listed(
+    which: str, tmp_path: Path, list_versions: Callable[..., None]
+) -> None:
     numba, llvmlite = version("numba"), version("llvmlite")
     assert kept(tmp_path, number, np.arange(6)) is not None
     list_versions(("0.1", llvmlite) if which == "numba" else (numba, "0.1"), ("0.2", "0.3"))
     assert is_refused(tmp_path)
-    first = f"numba=={'0.1' if which == 'numba' else numba} llvmlite=={'0.1' if which == 'llvmlite' else llvmlite}"
-    said = f"Numba {numba} with llvmlite {llvmlite} was not tried; install {first} or numba==0.2 llvmlite==0.3"
+    first = (
+        f"numba=={'0.1' if which == 'numba' else numba} "
+        f"llvmlite=={'0.1' if which == 'llvmlite' else llvmlite}"
+    )
+    said = (
+        f"Numba {numba} with llvmlite {llvmlite} was not tried; install {first} or numba==0.2 "
+        "llvmlite==0.3"
+    )
     assert native.refusal(tmp_path) == said
     list_versions((numba, llvmlite))
     assert not is_refused(tmp_path)
@@ -386,7 +457,9 @@ def test_a_kernel_that_does_not_change_its_argument_fails_the_check(
     )
     monkeypatch.setattr(native, "_run", copying)
     native._check(tmp_path)
-    assert str(native.refusal(tmp_path)).startswith("the sample kernel does not give what Numba gives")
+    assert str(native.refusal(tmp_path)).startswith(
+        "the sample kernel does not give what Numba gives"
+    )
 
 
 DIES = """
@@ -402,7 +475,10 @@ def test_after_a_check_that_ended_the_process(tmp_path: Path) -> None:
     assert kept(tmp_path, number, np.arange(6)) is not None
     (tmp_path / "kept-objects").unlink()
     assert subprocess.run([sys.executable, "-c", DIES, str(tmp_path)], check=False).returncode == 9
-    assert native.refusal(tmp_path) == f"the call of the sample kernel did not end; remove {tmp_path} to have it checked again"
+    assert (
+        native.refusal(tmp_path)
+        == f"the call of the sample kernel did not end; remove {tmp_path} to have it checked again"
+    )
     assert is_refused(tmp_path)
 
 

@@ -1,4 +1,5 @@
-"""The availability profile equals a brute-force model, second by second, compiled and uncompiled."""
+"""The availability profile equals a brute-force model, second by second, compiled and
+uncompiled."""
 
 from __future__ import annotations
 
@@ -73,17 +74,31 @@ def test_reserving_and_giving_back_restores_the_identical_profile(
     assert segments(profile) == before
 
 
-@given(st.lists(spans, max_size=20), st.integers(1, CAPACITY), st.integers(1, 20), st.integers(0, HORIZON))
+@given(
+    st.lists(spans, max_size=20),
+    st.integers(1, CAPACITY),
+    st.integers(1, 20),
+    st.integers(0, HORIZON),
+)
 @settings(max_examples=300)
 def test_earliest_is_the_first_second_that_fits(
     changes: list[tuple[int, int, int]], amount: int, duration: int, not_before: int
 ) -> None:
     model = model_of(changes)
-    expected = next(second for second in range(not_before, 2 * HORIZON + 1) if fitting(model, amount, second, duration))
+    expected = next(
+        second
+        for second in range(not_before, 2 * HORIZON + 1)
+        if fitting(model, amount, second, duration)
+    )
     assert kernels.earliest(profile_of(changes), amount, duration, not_before) == expected
 
 
-@given(st.lists(spans, max_size=20), st.integers(1, CAPACITY), st.integers(0, HORIZON), st.integers(0, 20))
+@given(
+    st.lists(spans, max_size=20),
+    st.integers(1, CAPACITY),
+    st.integers(0, HORIZON),
+    st.integers(0, 20),
+)
 def test_fits_looks_at_every_second_of_the_span(
     changes: list[tuple[int, int, int]], amount: int, start: int, length: int
 ) -> None:
@@ -93,9 +108,12 @@ def test_fits_looks_at_every_second_of_the_span(
 
 
 @given(
-    st.lists(st.tuples(st.lists(spans, max_size=12), st.integers(1, 9)), min_size=2, max_size=5), st.integers(1, 15)
+    st.lists(st.tuples(st.lists(spans, max_size=12), st.integers(1, 9)), min_size=2, max_size=5),
+    st.integers(1, 15),
 )
-def test_all_resources_of_a_host_together(resources: list[tuple[list[tuple[int, int, int]], int]], duration: int) -> None:
+def test_all_resources_of_a_host_together(
+    resources: list[tuple[list[tuple[int, int, int]], int]], duration: int
+) -> None:
     models = [(model_of(changes), amount) for changes, amount in resources]
     expected = next(
         second
@@ -113,13 +131,22 @@ def test_all_resources_of_a_host_together(resources: list[tuple[list[tuple[int, 
 
 
 @given(st.lists(spans, max_size=20), st.integers(0, HORIZON))
-def test_forgetting_the_past_keeps_the_future(changes: list[tuple[int, int, int]], now: int) -> None:
+def test_forgetting_the_past_keeps_the_future(
+    changes: list[tuple[int, int, int]], now: int
+) -> None:
     profile = profile_of(changes)
     kernels.forget_before(profile, now)
-    assert [free_at(profile, second) for second in range(now, HORIZON + 1)] == model_of(changes)[now:]
+    assert [free_at(profile, second) for second in range(now, HORIZON + 1)] == model_of(changes)[
+        now:
+    ]
 
 
-@given(st.lists(spans, max_size=20), st.integers(1, CAPACITY), st.integers(1, 20), st.integers(1, HORIZON))
+@given(
+    st.lists(spans, max_size=20),
+    st.integers(1, CAPACITY),
+    st.integers(1, 20),
+    st.integers(1, HORIZON),
+)
 def test_an_earlier_place_is_searched_as_if_the_reservation_were_lifted_out(
     changes: list[tuple[int, int, int]], amount: int, duration: int, asked: int
 ) -> None:
@@ -133,7 +160,12 @@ def test_an_earlier_place_is_searched_as_if_the_reservation_were_lifted_out(
     assert found == kernels.earliest(profile, amount, duration, 0)
 
 
-@given(st.lists(spans, max_size=12), st.integers(1, CAPACITY), st.integers(1, 20), st.integers(0, HORIZON))
+@given(
+    st.lists(spans, max_size=12),
+    st.integers(1, CAPACITY),
+    st.integers(1, 20),
+    st.integers(0, HORIZON),
+)
 @settings(max_examples=60)
 def test_the_uncompiled_kernels_say_the_same(
     changes: list[tuple[int, int, int]], amount: int, duration: int, low: int
@@ -142,4 +174,6 @@ def test_the_uncompiled_kernels_say_the_same(
     compiled = kernels.window_between
     plain = getattr(compiled, "py_func", compiled)
     ends = (kernels.FOREVER, kernels.FOREVER)
-    assert plain(profile, amount, duration, low, *ends) == compiled(profile, amount, duration, low, *ends)
+    assert plain(profile, amount, duration, low, *ends) == compiled(
+        profile, amount, duration, low, *ends
+    )

@@ -1,4 +1,5 @@
-"""Projections: the inner policy sees what a wrapper says in every form, and the machine's state is not touched."""
+"""Projections: the inner policy sees what a wrapper says in every form, and the machine's state is
+not touched."""
 
 from __future__ import annotations
 
@@ -20,10 +21,14 @@ HOSTS = (Host("a", 4, 100), Host("b", 8))
 
 
 def busy(machine: Machine, then: tuple[Event, ...] = ()) -> View:
-    """Return a view: rows 0 and 1 run on hosts a and b for 5 and 9 seconds, rows 2 and 3 wait; after what happened ``then``."""
+    """Return a view: rows 0 and 1 run on hosts a and b for 5 and 9 seconds, rows 2 and 3 wait;
+    after what happened ``then``."""
     engine = Engine(machine, load_policy("fcfs"))
     sizes = ((3, 5), (6, 9), (7, 2), (1, 2))
-    jobs = [Job(number=n, submit=0, procs=procs, estimate=length * SECOND) for n, (procs, length) in enumerate(sizes)]
+    jobs = [
+        Job(number=n, submit=0, procs=procs, estimate=length * SECOND)
+        for n, (procs, length) in enumerate(sizes)
+    ]
     engine.handle(0, [Submitted(job) for job in jobs])
     if then:
         engine.handle(1, then)
@@ -32,14 +37,24 @@ def busy(machine: Machine, then: tuple[Event, ...] = ()) -> View:
 
 @pytest.fixture(params=["hosts", "chunks"])
 def view(request: pytest.FixtureRequest) -> View:
-    return busy(Machine(HOSTS, single_host=request.param == "hosts", chunked=request.param == "chunks"))
+    return busy(
+        Machine(HOSTS, single_host=request.param == "hosts", chunked=request.param == "chunks")
+    )
 
 
 def test_what_is_not_changed_is_what_it_was(view: View) -> None:
     other = Projection(view).view(memory="inner")
-    assert (other.free, other.free_memory, other.running) == (view.free, view.free_memory, view.running)
+    assert (other.free, other.free_memory, other.running) == (
+        view.free,
+        view.free_memory,
+        view.running,
+    )
     assert (other.queue.tolist(), other.ends.tolist()) == (view.queue.tolist(), view.ends.tolist())
-    assert (other.amounts.tolist(), other.memory, view.memory) == (view.amounts.tolist(), "inner", None)
+    assert (other.amounts.tolist(), other.memory, view.memory) == (
+        view.amounts.tolist(),
+        "inner",
+        None,
+    )
 
 
 def test_a_running_job_that_is_hidden_is_in_no_form_there(view: View) -> None:
@@ -58,7 +73,9 @@ def test_a_running_job_that_is_hidden_is_in_no_form_there(view: View) -> None:
 
 def test_of_two_runs_that_are_alike_the_other_one_is_left() -> None:
     engine = Engine(Machine(HOSTS, single_host=True), load_policy("fcfs"))
-    engine.handle(0, [Submitted(Job(number=n, submit=0, procs=1, estimate=SECOND)) for n in range(3)])
+    engine.handle(
+        0, [Submitted(Job(number=n, submit=0, procs=1, estimate=SECOND)) for n in range(3)]
+    )
     shown = Projection(engine.view())
     shown.hide_running(0)
     shown.hide_running(2)
@@ -72,7 +89,11 @@ def test_what_is_shown_does_not_change_with_the_projection(view: View) -> None:
     other = shown.view()
     shown.hide_running(0)
     shown.take((Chunk(1, 8),))
-    assert (other.running, other.ends.tolist(), other.free) == (view.running, view.ends.tolist(), view.free)
+    assert (other.running, other.ends.tolist(), other.free) == (
+        view.running,
+        view.ends.tolist(),
+        view.free,
+    )
 
 
 def test_waiting_rows_are_shown_in_order(view: View) -> None:
@@ -83,7 +104,9 @@ def test_waiting_rows_are_shown_in_order(view: View) -> None:
     assert view.queue.tolist() == rows
 
 
-def test_a_closed_host_has_nothing_whatever_the_wrapper_says_and_gives_nothing_back(view: View) -> None:
+def test_a_closed_host_has_nothing_whatever_the_wrapper_says_and_gives_nothing_back(
+    view: View,
+) -> None:
     machine = Machine(HOSTS, single_host=view.machine.single_host, chunked=view.machine.chunked)
     closed = busy(machine, (HostClosed(1),))
     shown = Projection(closed)
@@ -91,7 +114,12 @@ def test_a_closed_host_has_nothing_whatever_the_wrapper_says_and_gives_nothing_b
     other = shown.view()
     assert other.closed == {1}
     assert (other.free[1], other.free[0]) == (0, closed.free[0])
-    on_first = sum(chunk.procs for run in closed.running.values() for chunk in run.allocation if 0 in chunk.hosts)
+    on_first = sum(
+        chunk.procs
+        for run in closed.running.values()
+        for chunk in run.allocation
+        if 0 in chunk.hosts
+    )
     assert int(other.amounts.sum()) == on_first
 
 

@@ -1,4 +1,5 @@
-"""Resource models: one vocabulary over three kinds of machine; a pool of chunks is one pool while no job asks for hosts."""
+"""Resource models: one vocabulary over three kinds of machine; a pool of chunks is one pool while
+no job asks for hosts."""
 
 from __future__ import annotations
 
@@ -27,10 +28,26 @@ from tests.oracle.workloads import random_jobs
 
 SECOND = 1_000_000
 LISTS = (
-    "fcfs", "fcfs:order=sjf", "easy", "easy:order=lxf", "hybrid:depth=0", "hybrid", "hybrid:depth=99", "hybrid:order=sjf",
-    "fcfs-backfill", "sjf-backfill", "sjf-backfill:depth=3", "lxfw-backfill", "priority-backfill:depth=3,bypass=2",
-)  # fmt: skip
-PLANS = ("conservative", "conservative:compress=start", "conservative:compress=none", "conservative:compress=scratch")
+    "fcfs",
+    "fcfs:order=sjf",
+    "easy",
+    "easy:order=lxf",
+    "hybrid:depth=0",
+    "hybrid",
+    "hybrid:depth=99",
+    "hybrid:order=sjf",
+    "fcfs-backfill",
+    "sjf-backfill",
+    "sjf-backfill:depth=3",
+    "lxfw-backfill",
+    "priority-backfill:depth=3,bypass=2",
+)
+PLANS = (
+    "conservative",
+    "conservative:compress=start",
+    "conservative:compress=none",
+    "conservative:compress=scratch",
+)
 
 
 def test_the_kind_of_space_is_chosen_by_the_machine() -> None:
@@ -49,7 +66,8 @@ def test_the_kind_of_space_is_chosen_by_the_machine() -> None:
 def random_hosts(rng: random.Random) -> tuple[Host, ...]:
     has_memory = rng.random() < 0.3
     return tuple(
-        Host(f"h{place}", rng.randint(1, 4), rng.choice((0, 500)) if has_memory else 0) for place in range(rng.randint(2, 6))
+        Host(f"h{place}", rng.randint(1, 4), rng.choice((0, 500)) if has_memory else 0)
+        for place in range(rng.randint(2, 6))
     )
 
 
@@ -60,9 +78,13 @@ def test_a_pool_of_chunks_gives_the_schedule_of_one_pool(policy: str) -> None:
         machine = Machine(random_hosts(rng), chunked=True)
         work = workload_of(random_jobs(rng, rng.randint(1, 30), machine.procs), machine.procs)
         pool = run(work, one_host(machine.procs), load_policy(policy), driver="compiled")
-        assert same_schedule(pool, Calendar(work, machine, load_policy(policy), is_audited=True).run()), seed
+        assert same_schedule(
+            pool, Calendar(work, machine, load_policy(policy), is_audited=True).run()
+        ), seed
         if not machine.counts_memory:
-            assert same_schedule(pool, run(work, machine, load_policy(policy), driver="compiled")), seed
+            assert same_schedule(
+                pool, run(work, machine, load_policy(policy), driver="compiled")
+            ), seed
 
 
 class Loose(Life):
@@ -72,7 +94,11 @@ class Loose(Life):
         found: Job = super().job().job
         procs = self.rng.randint(1, self.machine.procs)
         chunks = self.rng.choice(((), (ChunkRequest(procs, 1),)))
-        return Submitted(msgspec.structs.replace(found, procs=procs, memory=0, chunks=chunks, placing="free", is_exclusive=False))
+        return Submitted(
+            msgspec.structs.replace(
+                found, procs=procs, memory=0, chunks=chunks, placing="free", is_exclusive=False
+            )
+        )
 
 
 @pytest.mark.parametrize("policy", [*LISTS, *PLANS])
@@ -80,7 +106,10 @@ def test_a_pool_of_chunks_lives_as_hosts_that_jobs_span(policy: str) -> None:
     hosts = (Host("a", 3), Host("b", 1), Host("c", 4), Host("d", 2))
     starts = 0
     for seed in range(size(15, 40)):
-        one, other = (Engine(Machine(hosts, chunked=is_chunked), load_policy(policy)) for is_chunked in (True, False))
+        one, other = (
+            Engine(Machine(hosts, chunked=is_chunked), load_policy(policy))
+            for is_chunked in (True, False)
+        )
         life = Loose(seed, one.machine)
         for _ in range(80):
             found = life.next(one)
@@ -89,14 +118,22 @@ def test_a_pool_of_chunks_lives_as_hosts_that_jobs_span(policy: str) -> None:
             done = one.handle(at, events)
             asked = other.handle(at, [_without_chunks(event) for event in events])
             # On the same hosts, too.
-            assert (done.actions, done.parked, done.broken) == (asked.actions, asked.parked, asked.broken), (seed, at)
+            assert (done.actions, done.parked, done.broken) == (
+                asked.actions,
+                asked.parked,
+                asked.broken,
+            ), (seed, at)
             life.account(one, done)
             starts += sum(isinstance(action, Start) for action in done.actions)
     assert starts > size(150, 400)
 
 
 def _without_chunks(event: Event) -> Event:
-    return Submitted(msgspec.structs.replace(event.job, chunks=())) if isinstance(event, Submitted) else event
+    return (
+        Submitted(msgspec.structs.replace(event.job, chunks=()))
+        if isinstance(event, Submitted)
+        else event
+    )
 
 
 def test_on_hosts_of_one_processor_apart_and_alone_ask_for_nothing() -> None:
@@ -106,7 +143,9 @@ def test_on_hosts_of_one_processor_apart_and_alone_ask_for_nothing() -> None:
         for machine, is_loose in ((single, True), (wide, False)):
             engine = Engine(machine, load_policy("easy"))
             engine.handle(0, [Submitted(Job(number=1, submit=0, procs=3, estimate=9 * SECOND))])
-            asks = Job(number=2, submit=0, procs=2, estimate=SECOND, chunks=(ChunkRequest(2, 1),), **more)  # type: ignore[arg-type]
+            asks = Job(
+                number=2, submit=0, procs=2, estimate=SECOND, chunks=(ChunkRequest(2, 1),), **more
+            )  # type: ignore[arg-type]
             engine.handle(0, [Submitted(asks)])
             assert len(engine.view().queue) == 1
             assert are_loose(engine.view()) is is_loose
@@ -129,7 +168,9 @@ def test_a_promise_is_kept_when_somebody_asks_for_hosts(policy: str) -> None:
             for _ in range(rng.choice((0, 1, 2)) if number < 40 else 0):
                 estimate = rng.choice((1, 2, 3, 5, 8)) * SECOND
                 procs = rng.randint(1, machine.procs)
-                chunks = (ChunkRequest(1, procs),) if procs <= widest and rng.random() < 0.15 else ()
+                chunks = (
+                    (ChunkRequest(1, procs),) if procs <= widest and rng.random() < 0.15 else ()
+                )
                 truth[number] = rng.choice((estimate, estimate, estimate // 2, 0))
                 job = Job(number=number, submit=at, procs=procs, estimate=estimate, chunks=chunks)
                 events.append(Submitted(job))
@@ -166,7 +207,11 @@ class ByProfile:
 
 @pytest.mark.parametrize(
     "machine",
-    [one_host(8), Machine((Host("a", 3), Host("b", 5))), Machine((Host("a", 4, 9), Host("b", 3), Host("c", 1)), chunked=True)],
+    [
+        one_host(8),
+        Machine((Host("a", 3), Host("b", 5))),
+        Machine((Host("a", 4, 9), Host("b", 3), Host("c", 1)), chunked=True),
+    ],
     ids=["one host", "spanned hosts", "chunks"],
 )
 def test_a_policy_in_the_words_of_a_space_is_the_kernels(machine: Machine) -> None:
@@ -193,7 +238,10 @@ def test_a_profile_gives_back_what_it_took_and_knows_never(machine: Machine) -> 
     for seed in range(size(15, 40)):
         rng = random.Random(seed)
         engine = Engine(machine, load_policy("fcfs"))
-        jobs = [Job(number=n, submit=0, procs=rng.randint(1, 6), estimate=rng.randint(1, 9) * SECOND) for n in range(8)]
+        jobs = [
+            Job(number=n, submit=0, procs=rng.randint(1, 6), estimate=rng.randint(1, 9) * SECOND)
+            for n in range(8)
+        ]
         engine.handle(0, [Submitted(job) for job in jobs])
         view = engine.view()
         rows = view.queue.tolist()
@@ -214,12 +262,22 @@ def test_one_of_many_fits_where_one_of_them_does(kind: str) -> None:
     answers = set()
     for seed in range(150):
         rng = random.Random(seed)
-        engine = Engine(Machine(random_hosts(rng), single_host=kind == "hosts"), load_policy("fcfs"))
+        engine = Engine(
+            Machine(random_hosts(rng), single_host=kind == "hosts"), load_policy("fcfs")
+        )
         for at in range(rng.randint(1, 8)):
-            asked = Job(number=at, submit=at, procs=rng.randint(1, 4), estimate=99, memory=rng.choice((0, 200, 400)))
+            asked = Job(
+                number=at,
+                submit=at,
+                procs=rng.randint(1, 4),
+                estimate=99,
+                memory=rng.choice((0, 200, 400)),
+            )
             engine.handle(at, [Submitted(asked)])
         view = engine.view()
         if len(view.queue):
             answers.add(view.resources.fits_any(view.queue))
-            assert view.resources.fits_any(view.queue) == any(view.resources.fits(job) for job in view.waiting), seed
+            assert view.resources.fits_any(view.queue) == any(
+                view.resources.fits(job) for job in view.waiting
+            ), seed
     assert answers == {False, True}

@@ -25,7 +25,9 @@ def random_jobs(draw: random.Random, count: int) -> np.ndarray:
     estimates = [draw.choice((60, 600, 900, 2000, 5000, 20000)) * SECOND for _ in range(count)]
     procs = [draw.choice((1, 2, 3, 5, 8)) for _ in range(count)]
     submits = [-draw.choice((0, 10, 1000, 50000)) * SECOND for _ in range(count)]
-    return searching.jobs_to_search(*(np.array(each, np.int64) for each in (procs, estimates, submits)), 1)
+    return searching.jobs_to_search(
+        *(np.array(each, np.int64) for each in (procs, estimates, submits)), 1
+    )
 
 
 def random_base(draw: random.Random) -> np.ndarray:
@@ -38,24 +40,35 @@ def random_base(draw: random.Random) -> np.ndarray:
 
 
 def value_of(jobs: np.ndarray, order: tuple[int, ...], base: np.ndarray, share: int) -> int:
-    """Return the total slowdown of an order, with a list of bookings that is asked at every second instant that matters."""
-    taken = [(int(base[0, place]), int(base[0, place + 1]), PROCS - int(base[1, place])) for place in range(1, int(base[0, 0]))]
+    """Return the total slowdown of an order, with a list of bookings that is asked at every second
+    instant that matters."""
+    taken = [
+        (int(base[0, place]), int(base[0, place + 1]), PROCS - int(base[1, place]))
+        for place in range(1, int(base[0, 0]))
+    ]
     total = 0
     for job in order:
-        procs, lasts, estimate, submit = (int(jobs[name][job]) for name in ("procs", "booked", "estimate", "submit"))
+        procs, lasts, estimate, submit = (
+            int(jobs[name][job]) for name in ("procs", "booked", "estimate", "submit")
+        )
         for start in sorted({0, *(end for _, end, _ in taken)}):
             inside = [start, *(begin for begin, _, _ in taken if start < begin < start + lasts)]
             if all(sum(p for b, e, p in taken if b <= at < e) + procs <= PROCS for at in inside):
                 break
         taken.append((start, start + lasts, procs))
-        slowdown = Fraction(-submit * share + 1000 * (start + estimate), share * max(estimate, 600 * SECOND))
+        slowdown = Fraction(
+            -submit * share + 1000 * (start + estimate), share * max(estimate, 600 * SECOND)
+        )
         total += max(1, -(-slowdown.numerator // slowdown.denominator))
     return total
 
 
-@pytest.mark.parametrize(("walk_name", "waves"), [("ilds", [1, 6, 11, 6]), ("dds", [1, 3, 8, 12]), ("lex", [24])])
+@pytest.mark.parametrize(
+    ("walk_name", "waves"), [("ilds", [1, 6, 11, 6]), ("dds", [1, 3, 8, 12]), ("lex", [24])]
+)
 def test_every_order_is_visited_once_in_waves(walk_name: str, waves: list[int]) -> None:
-    """A budget of n iterations is spent on the n first orders: the best of them is known by brute force."""
+    """A budget of n iterations is spent on the n first orders: the best of them is known by brute
+    force."""
     draw = random.Random(4)
     orders = [tuple(order) for order in walk(4, walk_name)]
     assert len(orders) == len(set(orders)) == sum(waves) == factorial(4)
@@ -76,17 +89,22 @@ def test_the_search_finds_the_optimum_with_and_without_cuts(walk_name: str) -> N
         jobs, base = random_jobs(draw, count), random_base(draw)
         rules = searching.SearchRules(walk=walk_name, share=265)
         with_cuts, without = (
-            searching.search(0, base, jobs, msgspec.structs.replace(rules, cuts=cuts)) for cuts in (True, False)
+            searching.search(0, base, jobs, msgspec.structs.replace(rules, cuts=cuts))
+            for cuts in (True, False)
         )
         assert with_cuts.best.value == without.best.value
         assert with_cuts.best.order == without.best.order
         assert with_cuts.nodes <= without.nodes
         if count < 7:
-            assert with_cuts.best.value[0] == min(value_of(jobs, order, base, 265) for order in permutations(range(count)))
+            assert with_cuts.best.value[0] == min(
+                value_of(jobs, order, base, 265) for order in permutations(range(count))
+            )
 
 
 @pytest.mark.parametrize(("count", "paths", "nodes"), [(4, 24, 64), (8, 40_320, 109_600)])
-def test_the_tree_of_all_orders_has_as_many_nodes_as_table_2_says(count: int, paths: int, nodes: int) -> None:
+def test_the_tree_of_all_orders_has_as_many_nodes_as_table_2_says(
+    count: int, paths: int, nodes: int
+) -> None:
     jobs, base = random_jobs(random.Random(1), count), new_profile(PROCS, 0, 64)
     rules = searching.SearchRules(walk="lex", budget=paths, cuts=False)
     assert searching.search(0, base, jobs, rules).nodes == nodes
@@ -94,12 +112,16 @@ def test_the_tree_of_all_orders_has_as_many_nodes_as_table_2_says(count: int, pa
     assert fewer.nodes == nodes - 2, "the last order has its two last placements for itself"
 
 
-def test_the_plan_is_never_worse_than_its_start_and_a_budget_of_placements_completes_the_first_order() -> None:
+def test_the_plan_is_never_worse_than_its_start_and_a_budget_of_placements_completes_the_first_order() -> (
+    None
+):
     draw = random.Random(11)
     for walk_name in searching.WALKS:
         for count in (3, 9, 20):
             jobs, base = random_jobs(draw, count), random_base(draw)
-            rules = searching.SearchRules(walk=walk_name, budget=2, counts_placements=True, cuts=False)
+            rules = searching.SearchRules(
+                walk=walk_name, budget=2, counts_placements=True, cuts=False
+            )
             outcome = searching.search(0, base, jobs, rules)
             assert outcome.best.order == tuple(range(count))
             assert outcome.nodes == count
@@ -135,7 +157,9 @@ def test_fractions_are_compared_exactly() -> None:
             assert found == (one < other), (one, other)
 
 
-def test_among_the_last_orders_another_one_is_taken_only_if_it_is_near_in_all_and_better_in_one() -> None:
+def test_among_the_last_orders_another_one_is_taken_only_if_it_is_near_in_all_and_better_in_one() -> (
+    None
+):
     def found(end: int, area: int, response: int) -> searching.Found:
         return searching.Found((0,), (1, 0), end, area, response)
 

@@ -1,4 +1,5 @@
-"""The view of a policy: made when it is looked at, in order, and changed for a policy inside another one."""
+"""The view of a policy: made when it is looked at, in order, and changed for a policy inside
+another one."""
 
 from __future__ import annotations
 
@@ -26,7 +27,13 @@ def busy_engine(machine: Machine, seed: int) -> Engine:
     rng = random.Random(seed)
     engine = Engine(machine, load_policy("easy"))
     for number in range(25):
-        job = Job(number=number, submit=number, procs=rng.randint(1, 8), estimate=rng.randint(1, 5), memory=rng.randint(0, 9))
+        job = Job(
+            number=number,
+            submit=number,
+            procs=rng.randint(1, 8),
+            estimate=rng.randint(1, 5),
+            memory=rng.randint(0, 9),
+        )
         engine.handle(number, [Submitted(job)])
     return engine
 

@@ -1,8 +1,9 @@
-"""The deadline schedulers the slow and obvious way, written from docs/spec/papers.md 2.8 and the words of that page alone.
+"""The deadline schedulers the slow and obvious way, written from docs/spec/papers.md 2.8 and the
+words of that page alone.
 
-QoPS, MSB, MRT and the slack-based scheduler on one pool of processors; times are integer microseconds.  A row is a job's
-place in the workload, and its sequence.  A plan is a dictionary from row to planned start, in placement order.
-Numbers in comments are those of the rules of 2.8.
+QoPS, MSB, MRT and the slack-based scheduler on one pool of processors; times are integer
+microseconds.  A row is a job's place in the workload, and its sequence.  A plan is a dictionary
+from row to planned start, in placement order. Numbers in comments are those of the rules of 2.8.
 """
 
 from __future__ import annotations
@@ -75,11 +76,14 @@ class Settings:
         }
         for name, values in known.items():
             if getattr(self, name) not in values:
-                raise ValueError(f"{name} must be one of {', '.join(values)}, not {getattr(self, name)}")
+                raise ValueError(
+                    f"{name} must be one of {', '.join(values)}, not {getattr(self, name)}"
+                )
 
 
 class Job(NamedTuple):
-    """A job as the scheduler knows it: no run time, but the deadline that it was given, or that was made for it."""
+    """A job as the scheduler knows it: no run time, but the deadline that it was given, or that was
+    made for it."""
 
     row: int
     submit: int
@@ -103,7 +107,8 @@ class Job(NamedTuple):
 
 
 class Profile:
-    """Free processors over time: ``free[i]`` from ``times[i]`` to the next time, the last ones for ever."""
+    """Free processors over time: ``free[i]`` from ``times[i]`` to the next time, the last ones for
+    ever."""
 
     def __init__(self, procs: int, now: int) -> None:
         self.times, self.free = [now], [procs]
@@ -182,7 +187,9 @@ class State:
         """Return W: the waiting rows by planned start."""
         return sorted(self.planned, key=lambda row: (self.planned[row], row))
 
-    def make_round(self, now: int, ended: Iterable[tuple[int, Asked]], arrived: Iterable[tuple[int, Asked]]) -> None:
+    def make_round(
+        self, now: int, ended: Iterable[tuple[int, Asked]], arrived: Iterable[tuple[int, Asked]]
+    ) -> None:
         """Make one round: what ended, what is due, what arrives, one after another (rule 1)."""
         self.now = now
         is_early = False
@@ -265,14 +272,18 @@ def admitted(state: State, job: Job) -> Plan | None:
 
 
 def by_key(jobs: Iterable[Job], key: str) -> list[Job]:
-    """Sort jobs by latest start (``llf``) or by deadline (``edf``); those without a deadline come last."""
+    """Sort jobs by latest start (``llf``) or by deadline (``edf``); those without a deadline come
+    last."""
     if key == "llf":
         return sorted(jobs, key=lambda job: (job.latest, job.row))
-    return sorted(jobs, key=lambda job: (math.inf if job.deadline is None else job.deadline, job.row))
+    return sorted(
+        jobs, key=lambda job: (math.inf if job.deadline is None else job.deadline, job.row)
+    )
 
 
 def positions(count: int) -> list[int]:
-    """Return the places at which QoPS tries to insert a job among ``count`` waiting ones (rule 4)."""
+    """Return the places at which QoPS tries to insert a job among ``count`` waiting ones (rule
+    4)."""
     found, part = [], 1
     while True:
         found.append(count - -(-count // part))
@@ -283,7 +294,8 @@ def positions(count: int) -> list[int]:
 
 
 def qops_plan(state: State, job: Job) -> Plan | None:
-    """Try the positions in order, with J at the head of the others or sorted among them (rules 4 and 5)."""
+    """Try the positions in order, with J at the head of the others or sorted among them (rules 4
+    and 5)."""
     settings = state.settings
     for placing in {"both": ("sorted", "head")}.get(settings.placing, (settings.placing,)):
         for position in positions(len(state.planned)):
@@ -294,7 +306,8 @@ def qops_plan(state: State, job: Job) -> Plan | None:
 
 
 def qops_position(state: State, job: Job, position: int, is_head: bool) -> Plan | None:
-    """Keep the first ``position`` waiting jobs and place the others, pushing those that fail forward (rule 5)."""
+    """Keep the first ``position`` waiting jobs and place the others, pushing those that fail
+    forward (rule 5)."""
     rows, key = state.waiting(), state.settings.key
     jobs = state.known | {job.row: job}
     plan = {row: state.planned[row] for row in rows[:position]}
@@ -323,10 +336,13 @@ def qops_position(state: State, job: Job, position: int, is_head: bool) -> Plan 
 
 
 def msb_plan(state: State, job: Job) -> Plan | None:
-    """Try every place for J in a fixed order of the others; the cheapest plan, the first of equals (rules 6 and 7)."""
+    """Try every place for J in a fixed order of the others; the cheapest plan, the first of equals
+    (rules 6 and 7)."""
     rows = state.waiting()
     if state.settings.order != "ast":
-        rows = [each.row for each in by_key((state.known[row] for row in rows), state.settings.order)]
+        rows = [
+            each.row for each in by_key((state.known[row] for row in rows), state.settings.order)
+        ]
     prices = {"delay": price_of_delay, "fraction": price_of_fraction, "makespan": price_of_makespan}
     price = prices[state.settings.price]
     kept = range(len(rows) + 1) if state.settings.order == "ast" else [0] * (len(rows) + 1)
@@ -335,12 +351,22 @@ def msb_plan(state: State, job: Job) -> Plan | None:
 
 
 def placed_at(
-    state: State, job: Job, rows: list[int], place: int, keep: int, meets: Callable[[Job, int], bool]
+    state: State,
+    job: Job,
+    rows: list[int],
+    place: int,
+    keep: int,
+    meets: Callable[[Job, int], bool],
 ) -> Plan | None:
-    """Return the plan with J at a place among the rows, of which the first ``keep`` do not move; None: one misses."""
+    """Return the plan with J at a place among the rows, of which the first ``keep`` do not move;
+    None: one misses."""
     plan = {row: state.planned[row] for row in rows[:keep]}
     profile = state.profile(plan)
-    for each in [*(state.known[row] for row in rows[keep:place]), job, *(state.known[row] for row in rows[place:])]:
+    for each in [
+        *(state.known[row] for row in rows[keep:place]),
+        job,
+        *(state.known[row] for row in rows[place:]),
+    ]:
         start = profile.earliest(each)
         if not meets(each, start):
             return None
@@ -359,7 +385,8 @@ def cheapest(plans: Iterable[Plan | None], price: Callable[[Plan], float]) -> Pl
 
 
 def delays(state: State, job: Job, plan: Plan) -> Iterable[tuple[Job, int, int]]:
-    """Yield, in placement order, each job, the instant from which its delay counts, and the delay (rule 7)."""
+    """Yield, in placement order, each job, the instant from which its delay counts, and the delay
+    (rule 7)."""
     for row, start in plan.items():
         before = job.submit if row == job.row else state.planned[row]
         yield (job if row == job.row else state.known[row]), before, max(0, start - before)
@@ -381,7 +408,10 @@ def price_of_fraction(state: State, job: Job, plan: Plan) -> float:
 
 def price_of_makespan(state: State, job: Job, plan: Plan) -> int:
     """Return the last planned end."""
-    return max(start + (job if row == job.row else state.known[row]).estimate for row, start in plan.items())
+    return max(
+        start + (job if row == job.row else state.known[row]).estimate
+        for row, start in plan.items()
+    )
 
 
 def slack_plan(state: State, job: Job, slack: int) -> Plan:
@@ -462,8 +492,14 @@ class Simulation:
 
     def make_round(self, now: int, limit: int | None = None) -> None:
         """Make the round of an instant, with all of its arrivals or with the first few."""
-        ended = [(row, self.jobs[row]) for row in sorted(self.state.started) if self.end_of(row) == now]
-        coming = [(row, job) for row, job in enumerate(self.jobs) if row >= self.arrived and job.submit == now][:limit]
+        ended = [
+            (row, self.jobs[row]) for row in sorted(self.state.started) if self.end_of(row) == now
+        ]
+        coming = [
+            (row, job)
+            for row, job in enumerate(self.jobs)
+            if row >= self.arrived and job.submit == now
+        ][:limit]
         self.arrived += len(coming)
         self.state.make_round(now, ended, coming)
 
@@ -482,7 +518,8 @@ class Simulation:
 
 
 def simulate(jobs: list[Asked], procs: int, scheme: str, **settings: Any) -> Outcome:
-    """Run a workload (sorted by submission) to its end; ``settings`` are the fields of :class:`Settings`."""
+    """Run a workload (sorted by submission) to its end; ``settings`` are the fields of
+    :class:`Settings`."""
     simulation = Simulation(jobs, procs, Settings(scheme, **settings))
     simulation.run()
     return simulation.outcome()
@@ -493,8 +530,11 @@ def whole_second(instant: int) -> int:
     return -(-instant // SECOND) * SECOND
 
 
-def quoted(jobs: list[Asked], procs: int, scheme: str, at: int, job: Asked, **settings: Any) -> int | None:
-    """Return the earliest deadline that would be promised to a job asked for at ``at``, after all of it (rule 10)."""
+def quoted(
+    jobs: list[Asked], procs: int, scheme: str, at: int, job: Asked, **settings: Any
+) -> int | None:
+    """Return the earliest deadline that would be promised to a job asked for at ``at``, after all
+    of it (rule 10)."""
     if scheme == "slack":
         raise ValueError("the slack-based scheduler knows no deadlines")
     state = Simulation(jobs, procs, Settings(scheme, **settings)).run(until=at)
@@ -513,7 +553,8 @@ def quoted(jobs: list[Asked], procs: int, scheme: str, at: int, job: Asked, **se
 
 
 def candidates(state: State, asked: Job) -> Iterable[int]:
-    """Yield the ends behind the prefixes of rule 4 in ascending order, then the last one farther and farther away."""
+    """Yield the ends behind the prefixes of rule 4 in ascending order, then the last one farther
+    and farther away."""
     rows = state.waiting()
     starts = [state.profile(rows[:position]).earliest(asked) for position in positions(len(rows))]
     ends = sorted({whole_second(start + asked.estimate) for start in starts})
@@ -542,7 +583,8 @@ class Running(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A waiting job, for :func:`repaired`; one that lost its processors has its old start as the planned one."""
+    """A waiting job, for :func:`repaired`; one that lost its processors has its old start as the
+    planned one."""
 
     row: int
     procs: int
@@ -552,7 +594,8 @@ class Waiting(NamedTuple):
 
 
 class Repair(NamedTuple):
-    """The plan made anew: planned starts by row, the rows that miss their deadlines, and the deadlines of those now."""
+    """The plan made anew: planned starts by row, the rows that miss their deadlines, and the
+    deadlines of those now."""
 
     planned: dict[int, int | None]
     """None: wider than what is left of the machine."""
@@ -561,13 +604,18 @@ class Repair(NamedTuple):
 
 
 def repaired(running: list[Running], waiting: list[Waiting], procs: int, now: int) -> Repair:
-    """Make the plan anew when a running job is overdue or hosts closed; ``procs`` are those still open (rule 11)."""
+    """Make the plan anew when a running job is overdue or hosts closed; ``procs`` are those still
+    open (rule 11)."""
     profile = Profile(procs, now)
     for each in running:
         end = each.start + max(each.estimate, SECOND)
         profile.take(each.procs, now, end if end > now else now + SECOND)
-    jobs = {each.row: Job(each.row, 0, each.procs, each.estimate, each.deadline) for each in waiting}
-    by_plan = [jobs[each.row] for each in sorted(waiting, key=lambda each: (each.planned, each.row))]
+    jobs = {
+        each.row: Job(each.row, 0, each.procs, each.estimate, each.deadline) for each in waiting
+    }
+    by_plan = [
+        jobs[each.row] for each in sorted(waiting, key=lambda each: (each.planned, each.row))
+    ]
     planned = placed_anew(profile, by_plan, procs)
     if missed(planned, jobs):
         other = placed_anew(profile, by_key(jobs.values(), "llf"), procs)

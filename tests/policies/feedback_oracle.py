@@ -1,7 +1,8 @@
-"""Which user waits for which job in a log, the slow and obvious way, written from rule 14 of docs/spec/papers.md 5.5 alone.
+"""Which user waits for which job in a log, the slow and obvious way, written from rule 14 of
+docs/spec/papers.md 5.5 alone.
 
-Every job looks at every other.  Times are integer microseconds.  :func:`lived` is FCFS on such a log, from that rule and
-"The meaning of one instant" of docs/design.md.
+Every job looks at every other.  Times are integer microseconds.  :func:`lived` is FCFS on such a
+log, from that rule and "The meaning of one instant" of docs/design.md.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def given(jobs: Sequence[Logged], job: Logged) -> tuple[int, int]:
 
 
 def derived(jobs: Sequence[Logged], position: int) -> tuple[int, int]:
-    """Return the user's latest earlier job that ended by this submission, if soon enough before it."""
+    """Return the user's latest earlier job that ended by this submission, if soon enough before
+    it."""
     job = jobs[position]
     candidates = [
         other
@@ -75,7 +77,8 @@ def logged_end(job: Logged) -> int:
 
 
 def feedback_submissions(jobs: Sequence[Logged], ended: Sequence[int | None]) -> list[int]:
-    """Return when each job must have been submitted, of a schedule: its ends, or rejections, by position.
+    """Return when each job must have been submitted, of a schedule: its ends, or rejections, by
+    position.
 
     None stands for a job that was skipped, which counts as ended at its logged submission.
     """
@@ -98,10 +101,11 @@ class Lived(NamedTuple):
 
 
 def lived(jobs: Sequence[Logged], procs: Sequence[int], machine: int) -> list[Lived]:
-    """Return what becomes of jobs that all fit the machine, in order of submission, start and end, by position.
+    """Return what becomes of jobs that all fit the machine, in order of submission, start and end,
+    by position.
 
-    One round an instant: all ends, then all arrivals in order of job number, then FCFS.  A job of no length ends in another
-    round of its instant, and what follows it arrives there.
+    One round an instant: all ends, then all arrivals in order of job number, then FCFS.  A job of
+    no length ends in another round of its instant, and what follows it arrives there.
     """
     links = predecessors(jobs)
     coming = {place: job.submit for place, job in enumerate(jobs) if links[place][0] == UNKNOWN}
@@ -113,8 +117,13 @@ def lived(jobs: Sequence[Logged], procs: Sequence[int], machine: int) -> list[Li
         now = min([*coming.values(), *ends.values()])
         for over in [place for place, end in ends.items() if end == now]:
             ended[over] = now
-            coming |= {place: now + think for place, (before, think) in enumerate(links) if before == over}
-        for place in sorted((place for place, at in coming.items() if at == now), key=lambda place: jobs[place].number):
+            coming |= {
+                place: now + think for place, (before, think) in enumerate(links) if before == over
+            }
+        for place in sorted(
+            (place for place, at in coming.items() if at == now),
+            key=lambda place: jobs[place].number,
+        ):
             submitted[place] = now
             del coming[place]
         for place in submitted:  # in order of arrival

@@ -1,9 +1,10 @@
-"""FCFS and EASY with chunks, by brute force from the words of the definition: no kernel, no shared code.
+"""FCFS and EASY with chunks, by brute force from the words of the definition: no kernel, no shared
+code.
 
-A job asks for a list of chunks, one by one; a chunk goes to the first host on which it fits.  ``scatter``: to the
-first such host that the job does not use yet.  ``pack``: all go to the first host on which all fit.
-A chunk that names a host goes there only.  Exclusive: only empty hosts count, and they are taken whole.  A pass that
-started a job is made again.
+A job asks for a list of chunks, one by one; a chunk goes to the first host on which it fits.
+ ``scatter``: to the first such host that the job does not use yet.  ``pack``: all go to the first
+host on which all fit. A chunk that names a host goes there only.  Exclusive: only empty hosts
+count, and they are taken whole.  A pass that started a job is made again.
 """
 
 from __future__ import annotations
@@ -48,7 +49,13 @@ def place(hosts: Hosts, going: list[Going], job: Asked) -> Allocation | None:
     parts = job.chunks
     if job.placing == "pack":
         named = [wanted for *_, wanted in parts if wanted >= 0]
-        parts = ((sum(procs for procs, *_ in parts), sum(memory for _, memory, _ in parts), max(named, default=-1)),)
+        parts = (
+            (
+                sum(procs for procs, *_ in parts),
+                sum(memory for _, memory, _ in parts),
+                max(named, default=-1),
+            ),
+        )
     for procs, memory, wanted in parts:
         for host, (cpus, size) in enumerate(hosts):
             if wanted not in (-1, host):
@@ -68,7 +75,9 @@ def place(hosts: Hosts, going: list[Going], job: Asked) -> Allocation | None:
     return {host: hosts[host] for host in used} if job.is_exclusive else used
 
 
-def simulate(hosts: Hosts, jobs: list[Asked], *, is_easy: bool) -> dict[int, tuple[int, Allocation]]:
+def simulate(
+    hosts: Hosts, jobs: list[Asked], *, is_easy: bool
+) -> dict[int, tuple[int, Allocation]]:
     """Return start and allocation of every job, by number."""
     coming = sorted(jobs, key=lambda job: (job.submit, job.number))
     waiting: list[Asked] = []
@@ -80,7 +89,9 @@ def simulate(hosts: Hosts, jobs: list[Asked], *, is_easy: bool) -> dict[int, tup
         found[job.number] = (now, allocation)
 
     while coming or going:
-        now = min([job.submit for job in coming[:1]] + [each.start + each.job.run for each in going])
+        now = min(
+            [job.submit for job in coming[:1]] + [each.start + each.job.run for each in going]
+        )
         going[:] = [each for each in going if each.start + each.job.run > now]
         while coming and coming[0].submit == now:
             waiting.append(coming.pop(0))

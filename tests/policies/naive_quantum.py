@@ -1,7 +1,9 @@
-"""Immediate service and "soon" the slow and obvious way, written from docs/spec/papers.md 3.3, 3.4 and 3.7 and its words alone.
+"""Immediate service and "soon" the slow and obvious way, written from docs/spec/papers.md 3.3, 3.4
+and 3.7 and its words alone.
 
-Jobs that may live on one of several hosts with memory; the inner policy is a list scheduler with ``depth`` reservations,
-in order of submission or by LXF&W.  Availability is looked up by adding up, at every instant that matters.
+Jobs that may live on one of several hosts with memory; the inner policy is a list scheduler with
+``depth`` reservations, in order of submission or by LXF&W.  Availability is looked up by adding up,
+at every instant that matters.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Asked:
 
 @dataclass
 class Living:
-    """A job that has a place: on a host, with memory; ``since`` it went on (None: suspended), ``done`` before that."""
+    """A job that has a place: on a host, with memory; ``since`` it went on (None: suspended),
+    ``done`` before that."""
 
     host: int
     memory: int
@@ -52,9 +55,15 @@ class Machine:
     """The hosts (processors, memory with 0 for uncounted), and everything that happens on them."""
 
     def __init__(
-        self, hosts: list[tuple[int, int]], jobs: list[Asked], key: Callable[[Asked, int], float], depth: int,
-        quantum: int, memory: int, protect: int | None,
-    ) -> None:  # fmt: skip
+        self,
+        hosts: list[tuple[int, int]],
+        jobs: list[Asked],
+        key: Callable[[Asked, int], float],
+        depth: int,
+        quantum: int,
+        memory: int,
+        protect: int | None,
+    ) -> None:
         self.hosts, self.jobs, self.key, self.depth = hosts, jobs, key, depth
         self.quantum, self.initial, self.protect = quantum, memory, protect
         self.waiting: list[int] = []
@@ -69,12 +78,20 @@ class Machine:
         """Run to the end."""
         coming = list(range(len(self.jobs)))
         while coming or self.living or self.waiting:
-            instants = [self.jobs[j].submit for j in coming[:1]] + [self.end_of(j) for j in self.living if self.goes(j)]
-            instants += [life.trial_until for life in self.living.values() if life.trial_until is not None]
+            instants = [self.jobs[j].submit for j in coming[:1]] + [
+                self.end_of(j) for j in self.living if self.goes(j)
+            ]
+            instants += [
+                life.trial_until for life in self.living.values() if life.trial_until is not None
+            ]
             if self.at_once:
                 instants.append(self.now)
             self.now = min(instants)
-            over = [j for j in self.living if self.goes(j) and self.end_of(j) == self.now and j not in self.at_once]
+            over = [
+                j
+                for j in self.living
+                if self.goes(j) and self.end_of(j) == self.now and j not in self.at_once
+            ]
             back = [
                 j
                 for j in self.living
@@ -95,7 +112,11 @@ class Machine:
             coming = coming[len(new) :]
             self.waiting += new
             self.inner_pass()
-            for j in [j for j in (new if self.protect is not None else list(self.waiting)) if j in self.waiting]:
+            for j in [
+                j
+                for j in (new if self.protect is not None else list(self.waiting))
+                if j in self.waiting
+            ]:
                 if j not in self.had:
                     self.serve(j)
         return self.lives
@@ -109,7 +130,8 @@ class Machine:
         return life.since + self.jobs[j].run - life.done
 
     def expected(self, j: int) -> int:
-        """When a job gives its processors back for good, by its estimate; of a trial run, at the latest when its quantum ends."""
+        """When a job gives its processors back for good, by its estimate; of a trial run, at the
+        latest when its quantum ends."""
         life, job = self.living[j], self.jobs[j]
         if life.since is None:
             trial = next(g for g, other in self.living.items() if j in other.preempted)
@@ -118,11 +140,14 @@ class Machine:
         return end if life.trial_until is None else min(end, life.trial_until)
 
     def holds(self, j: int) -> tuple[int, int]:
-        """Processors and memory that a job keeps from others: a preempted job all its own, a trial run those that were idle."""
+        """Processors and memory that a job keeps from others: a preempted job all its own, a trial
+        run those that were idle."""
         life = self.living[j]
         return (self.jobs[j].procs if life.trial_until is None else life.idle), life.memory
 
-    def left(self, host: int, at: int, booked: list[tuple[int, int, int, int, int]]) -> tuple[int, int]:
+    def left(
+        self, host: int, at: int, booked: list[tuple[int, int, int, int, int]]
+    ) -> tuple[int, int]:
         """Processors and memory that will be free on a host at an instant, as far as is known."""
         procs, memory = self.hosts[host]
         for j, life in self.living.items():
@@ -134,7 +159,9 @@ class Machine:
         return procs, memory
 
     def fits(self, host: int, procs: int, memory: int, begin: int, end: int, booked) -> bool:
-        instants = {begin} | {t for j in self.living for t in [self.expected(j)]} | {b[1] for b in booked}
+        instants = (
+            {begin} | {t for j in self.living for t in [self.expected(j)]} | {b[1] for b in booked}
+        )
         for at in sorted(t for t in instants if t == begin or begin < t < end):
             free = self.left(host, at, booked)
             if free[0] < procs or (self.hosts[host][1] and free[1] < memory):
@@ -157,12 +184,17 @@ class Machine:
                 self.begin(j, host, job.memory if self.hosts[host][1] else 0)
             elif len(booked) < self.depth:
                 length = max(job.estimate, SECOND)
-                instants = {self.now} | {max(self.expected(k), self.now) for k in self.living} | {b[2] for b in booked}
+                instants = (
+                    {self.now}
+                    | {max(self.expected(k), self.now) for k in self.living}
+                    | {b[2] for b in booked}
+                )
                 found = [
                     (at, self.left(h, self.now, [])[0], h)
                     for h in range(len(self.hosts))
                     for at in instants
-                    if self.fits(h, job.procs, job.memory, at, at + length, booked) and self.can_ever(h, job)
+                    if self.fits(h, job.procs, job.memory, at, at + length, booked)
+                    and self.can_ever(h, job)
                 ]
                 at, _, host = min(found)
                 booked.append((host, at, at + length, job.procs, job.memory))
@@ -193,7 +225,9 @@ class Machine:
                         break
                     preempted.append(other_job)
                     free += self.jobs[other_job].procs
-            if free >= job.procs and (best is None or (free - job.procs, len(preempted), host) < best):
+            if free >= job.procs and (
+                best is None or (free - job.procs, len(preempted), host) < best
+            ):
                 best, chosen = (free - job.procs, len(preempted), host), preempted
         if best is None:
             return
@@ -223,7 +257,10 @@ class Machine:
     def slowdown(self, j: int) -> Fraction:
         life = self.living[j]
         assert life.since is not None
-        return Fraction(self.now - self.jobs[j].submit, life.done + self.now - life.since + self.thrown_away.get(j, 0))
+        return Fraction(
+            self.now - self.jobs[j].submit,
+            life.done + self.now - life.since + self.thrown_away.get(j, 0),
+        )
 
 
 def first_come(job: Asked, now: int) -> float:

@@ -1,5 +1,6 @@
-"""EASY and conservative backfilling on hosts with named resources, written from the words of docs/spec/production.md 1.3 and 1.4
-and of docs/design.md: lists, no profile, no host order but "the fewest free processors, then host order".
+"""EASY and conservative backfilling on hosts with named resources, written from the words of
+docs/spec/production.md 1.3 and 1.4 and of docs/design.md: lists, no profile, no host order but "the
+fewest free processors, then host order".
 
 A *need* is a tuple of amounts: processors, memory, then the named resources of the machine.
 """
@@ -40,8 +41,12 @@ class Site:
         self.bookings = list(bookings)
 
     def free(self, host: int, at: int) -> list[int]:
-        taken = [each.need for each in self.bookings if each.host == host and each.begin <= at < each.end]
-        return [there - sum(amounts) for there, *amounts in zip(self.hosts[host], *taken, strict=True)]
+        taken = [
+            each.need for each in self.bookings if each.host == host and each.begin <= at < each.end
+        ]
+        return [
+            there - sum(amounts) for there, *amounts in zip(self.hosts[host], *taken, strict=True)
+        ]
 
     def fits(self, need: Need, host: int, begin: int, end: int) -> bool:
         instants = {begin, *(each.begin for each in self.bookings if begin < each.begin < end)}
@@ -54,14 +59,17 @@ class Site:
 
     def earliest(self, need: Need, length: int, now: int, free_now: list[int]) -> tuple[int, int]:
         for at in sorted({now, *(each.end for each in self.bookings if each.end > now)}):
-            found = [host for host in range(len(self.hosts)) if self.fits(need, host, at, at + length)]
+            found = [
+                host for host in range(len(self.hosts)) if self.fits(need, host, at, at + length)
+            ]
             if found:
                 return at, min(found, key=lambda host: (free_now[host], host))
         raise AssertionError("no host could ever hold it")
 
 
 class Replay:
-    """A run: when each task starts, and on which host; ``reservations``: by instant of a pass, those of EASY."""
+    """A run: when each task starts, and on which host; ``reservations``: by instant of a pass,
+    those of EASY."""
 
     def __init__(self, hosts: list[Need], tasks: list[Task]) -> None:
         self.hosts, self.tasks = hosts, tasks
@@ -72,7 +80,8 @@ class Replay:
         self.reservations: dict[int, list[tuple[int, int, int]]] = {}
 
     def rounds(self, timers: list[int]):
-        """Give each round: its instant, the tasks that ended and those that arrived; ``timers``: instants that are added."""
+        """Give each round: its instant, the tasks that ended and those that arrived; ``timers``:
+        instants that are added."""
         coming, now = 0, -1
         while True:
             ends = [self.start[row] + self.tasks[row].run for row in self.running]
@@ -82,7 +91,9 @@ class Replay:
             if not events:
                 return
             now = min(events)
-            over = sorted(row for row in self.running if self.start[row] + self.tasks[row].run == now)
+            over = sorted(
+                row for row in self.running if self.start[row] + self.tasks[row].run == now
+            )
             self.running -= set(over)
             arrived = []
             while coming < len(self.tasks) and self.tasks[coming].submit == now:
@@ -94,13 +105,21 @@ class Replay:
         return Site(
             self.hosts,
             [
-                Booking(self.host[row], self.tasks[row].need, self.start[row], self.start[row] + length(self.tasks[row]))
+                Booking(
+                    self.host[row],
+                    self.tasks[row].need,
+                    self.start[row],
+                    self.start[row] + length(self.tasks[row]),
+                )
                 for row in sorted(self.running)
             ],
         )
 
     def free_procs(self) -> list[int]:
-        used = [sum(self.tasks[row].need[0] for row in self.running if self.host[row] == host) for host in range(len(self.hosts))]
+        used = [
+            sum(self.tasks[row].need[0] for row in self.running if self.host[row] == host)
+            for host in range(len(self.hosts))
+        ]
         return [there[0] - taken for there, taken in zip(self.hosts, used, strict=True)]
 
     def begin(self, row: int, host: int, now: int) -> None:
@@ -110,14 +129,19 @@ class Replay:
 
 
 def easy(hosts: list[Need], tasks: list[Task]) -> Replay:
-    """The head's reservation is a placement; a later job starts if it fits with the running jobs and that reservation."""
+    """The head's reservation is a placement; a later job starts if it fits with the running jobs
+    and that reservation."""
     found = Replay(hosts, tasks)
     for now, _, arrived in found.rounds([]):
         found.queue += arrived
         site, reserved = found.site(now, lambda task: task.estimate), []
         for row in list(found.queue):
             task, free = tasks[row], found.free_procs()
-            could = [host for host in range(len(hosts)) if site.fits(task.need, host, now, now + task.estimate)]
+            could = [
+                host
+                for host in range(len(hosts))
+                if site.fits(task.need, host, now, now + task.estimate)
+            ]
             if could:
                 host = min(could, key=lambda each: (free[each], each))
                 found.begin(row, host, now)
@@ -131,7 +155,8 @@ def easy(hosts: list[Need], tasks: list[Task]) -> Replay:
 
 
 def conservative(hosts: list[Need], tasks: list[Task]) -> Replay:
-    """Each job gets the earliest reservation on arrival; an early end moves each, in order of arrival, if it can be earlier."""
+    """Each job gets the earliest reservation on arrival; an early end moves each, in order of
+    arrival, if it can be earlier."""
     found, plan = Replay(hosts, tasks), {}
     timers: list[int] = []
 

@@ -1,4 +1,5 @@
-"""EQspatial the slow and obvious way, from docs/spec/papers.md 3.5 and 3.7 item 11, on hosts that do not count memory.
+"""EQspatial the slow and obvious way, from docs/spec/papers.md 3.5 and 3.7 item 11, on hosts that
+do not count memory.
 
 Processors are dealt out one by one; every instant is looked at by itself.
 """
@@ -22,7 +23,8 @@ class Sharing:
 
 
 def dealt(room: int, asked: list[int]) -> list[int]:
-    """Deal processors round by round to all that still want one; a last round that is not enough for all goes in order."""
+    """Deal processors round by round to all that still want one; a last round that is not enough
+    for all goes in order."""
     shares = [0] * len(asked)
     while room:
         hungry = [place for place, want in enumerate(asked) if shares[place] < want]
@@ -41,9 +43,13 @@ def simulate(hosts: list[int], jobs: list[Sharing], interval: int) -> list[Shari
     changed = [False] * len(hosts)
     while any(job.end < 0 for job in jobs):
         here = [job for job in jobs if job.host >= 0 and job.end < 0]
-        instants = [now - (-job.work // job.now) for job in here if job.now] + [job.submit for job in coming[:1]]
+        instants = [now - (-job.work // job.now) for job in here if job.now] + [
+            job.submit for job in coming[:1]
+        ]
         instants += [
-            last + interval for last, is_due in zip(divided, changed, strict=True) if is_due and last is not None
+            last + interval
+            for last, is_due in zip(divided, changed, strict=True)
+            if is_due and last is not None
         ]
         after = min(instants)
         for job in here:
@@ -54,8 +60,13 @@ def simulate(hosts: list[int], jobs: list[Sharing], interval: int) -> list[Shari
         now = after
         while coming and coming[0].submit == now:
             job = coming.pop(0)
-            there = [[other for other in jobs if other.host == host and other.end < 0] for host in range(len(hosts))]
-            free = [size - sum(other.now for other in there[host]) for host, size in enumerate(hosts)]
+            there = [
+                [other for other in jobs if other.host == host and other.end < 0]
+                for host in range(len(hosts))
+            ]
+            free = [
+                size - sum(other.now for other in there[host]) for host, size in enumerate(hosts)
+            ]
             fit = [host for host, size in enumerate(hosts) if size >= job.procs]
             best = [host for host in fit if free[host] >= job.procs]
             if best:
@@ -72,7 +83,9 @@ def simulate(hosts: list[int], jobs: list[Sharing], interval: int) -> list[Shari
             last = divided[host]
             if changed[host] and (last is None or now - last >= interval):
                 there = [other for other in jobs if other.host == host and other.end < 0]
-                for other, share in zip(there, dealt(size, [other.procs for other in there]), strict=True):
+                for other, share in zip(
+                    there, dealt(size, [other.procs for other in there]), strict=True
+                ):
                     other.now = share
                 divided[host], changed[host] = now, False
         for job in jobs:

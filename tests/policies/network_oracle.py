@@ -1,8 +1,9 @@
-"""The closed fork-join network the slow and obvious way, written from docs/spec/papers.md 5.1 to 5.5 alone.
+"""The closed fork-join network the slow and obvious way, written from docs/spec/papers.md 5.1 to
+5.5 alone.
 
-Jobs circulate between processors, each with a queue of its own, and one I/O station.  Lists, and scans of them.
-Times are integer microseconds once drawn; means, intervals, windows and the horizon are given in seconds.
-Letters and numbers in comments are those of the rules of 5.5.
+Jobs circulate between processors, each with a queue of its own, and one I/O station.  Lists, and
+scans of them. Times are integer microseconds once drawn; means, intervals, windows and the horizon
+are given in seconds. Letters and numbers in comments are those of the rules of 5.5.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Literal, NamedTuple, Protocol
 SECOND = 1_000_000
 MEAN_IO = 0.531
 ROUNDS_MAX = 10_000
-"""So many rounds or switches at one instant mean that time has stopped: every time drawn is zero."""
+"""So many rounds or switches at one instant mean that time has stopped: every time drawn is
+zero."""
 
 Routing = Literal["probabilistic", "shortest"]
 Ties = Literal["random", "lowest"]
@@ -23,7 +25,8 @@ Discipline = Literal["fcfs", "stf", "snutf", "lstf"]
 Parallelism = Literal["varying", "uniform", "normal"]
 Demand = Literal["varying", "exponential", "erlang"]
 Script = Callable[[int, int], tuple[list[int], list[int], int]]
-"""Of a job and a visit: the demands and the estimates of its tasks, and its I/O service, in microseconds."""
+"""Of a job and a visit: the demands and the estimates of its tasks, and its I/O service, in
+microseconds."""
 
 
 class TaskDraws(NamedTuple):
@@ -52,7 +55,8 @@ class Draws(Protocol):
         ...
 
     def parallelism_interval(self, number: int) -> float:
-        """Return the fraction of the interval before switch `number` of the number of tasks, from 0."""
+        """Return the fraction of the interval before switch `number` of the number of tasks, from
+        0."""
         ...
 
     def demand_interval(self, number: int) -> float:
@@ -107,7 +111,8 @@ def exponential(mean: float, u: float) -> int:
 
 
 def branching_erlang(mean: float, variation: float, u1: float, u2: float, u3: float) -> int:
-    """Return a time of one stage or two in microseconds, of a mean in seconds (rule 6); rounded once."""
+    """Return a time of one stage or two in microseconds, of a mean in seconds (rule 6); rounded
+    once."""
     time = -(mean / 2) * math.log(1 - u1)
     if u2 < 1 / (2 * variation**2):
         time -= mean * variation**2 * math.log(1 - u3)
@@ -137,7 +142,8 @@ def uniform_tasks(processors: int, u: float) -> int:
 
 
 def normal_tasks(processors: int, u: float) -> int:
-    """Return the least number of tasks with a cumulative probability above the fraction (rule 5)."""
+    """Return the least number of tasks with a cumulative probability above the fraction (rule
+    5)."""
     cumulative = 0.0
     for index, probability in enumerate(parallelism_table(processors)):
         cumulative += probability
@@ -174,7 +180,8 @@ def refuse_standstill(count: int, now: int) -> None:
 
 @dataclass
 class Alternation:
-    """Which of its distributions is in force, and when it switches; one distribution alone never does."""
+    """Which of its distributions is in force, and when it switches; one distribution alone never
+    does."""
 
     names: tuple[str, ...]
     mean: float
@@ -245,7 +252,9 @@ class Visit:
 class Network:
     """The state of the network; one round is the steps (a) to (f) of rule 2."""
 
-    def __init__(self, draws: Draws, settings: Settings, tasks: Alternation, demands: Alternation) -> None:
+    def __init__(
+        self, draws: Draws, settings: Settings, tasks: Alternation, demands: Alternation
+    ) -> None:
         self.draws = draws
         self.settings = settings
         self.task_distribution = tasks
@@ -284,7 +293,9 @@ class Network:
 
     def next_instant(self) -> int:
         """Return the instant of the next event, this one again if something of it is left."""
-        instants = [processor.serving_end for processor in self.processors if processor.serving is not None]
+        instants = [
+            processor.serving_end for processor in self.processors if processor.serving is not None
+        ]
         instants += [end for end, _ in self.in_io]
         switches = (self.task_distribution.next_switch, self.demand_distribution.next_switch)
         instants += [switch for switch in switches if switch is not None]
@@ -301,7 +312,8 @@ class Network:
                     self.ended.append(job)
 
     def join_io(self) -> None:
-        """(b) Jobs of which the last task ended join the I/O queue: its server is free at the end last given (rule 13)."""
+        """(b) Jobs of which the last task ended join the I/O queue: its server is free at the end
+        last given (rule 13)."""
         for job in sorted(self.ended):
             visit = self.visits[job]
             start = max(self.now, self.last_io_end)
@@ -312,7 +324,8 @@ class Network:
         self.ended = []
 
     def complete_io(self) -> None:
-        """(c) Jobs of which the I/O is over come back; one of no service that joined in (b) may be among them."""
+        """(c) Jobs of which the I/O is over come back; one of no service that joined in (b) may be
+        among them."""
         self.back += [job for end, job in self.in_io if end == self.now]
         self.in_io = [(end, job) for end, job in self.in_io if end != self.now]
 
@@ -325,20 +338,28 @@ class Network:
             self.visits[job] = Visit(number, len(demands), self.now, len(demands), io_service)
             for task, (demand, estimated) in enumerate(zip(demands, estimates, strict=True)):
                 processor = self.routed(fractions.tasks[task].route)
-                processor.waiting.append(QueuedTask(job, number, task, self.sequence, demand, estimated, self.now))
+                processor.waiting.append(
+                    QueuedTask(job, number, task, self.sequence, demand, estimated, self.now)
+                )
                 self.sequence += 1
         self.back = []
 
-    def drawn(self, job: int, number: int, fractions: VisitDraws) -> tuple[list[int], list[int], int]:
-        """Return demands, estimates and I/O service by the distributions in force, or as scripted."""
+    def drawn(
+        self, job: int, number: int, fractions: VisitDraws
+    ) -> tuple[list[int], list[int], int]:
+        """Return demands, estimates and I/O service by the distributions in force, or as
+        scripted."""
         if self.settings.scripted is not None:
             return self.settings.scripted(job, number)
         uniform = self.task_distribution.in_force() == "uniform"
-        number_of_tasks = (uniform_tasks if uniform else normal_tasks)(len(self.processors), fractions.parallelism)
+        number_of_tasks = (uniform_tasks if uniform else normal_tasks)(
+            len(self.processors), fractions.parallelism
+        )
         chosen = fractions.tasks[:number_of_tasks]
         demands = [self.demand(task) for task in chosen]
         estimates = [
-            estimate(demand, self.settings.error, task.error) for demand, task in zip(demands, chosen, strict=True)
+            estimate(demand, self.settings.error, task.error)
+            for demand, task in zip(demands, chosen, strict=True)
         ]
         return demands, estimates, exponential(self.settings.mean_io, fractions.io)
 
@@ -354,7 +375,9 @@ class Network:
         candidates = self.processors
         if self.settings.routing == "shortest":
             shortest = min(processor.length() for processor in self.processors)
-            candidates = [processor for processor in self.processors if processor.length() == shortest]
+            candidates = [
+                processor for processor in self.processors if processor.length() == shortest
+            ]
             if self.settings.ties == "lowest":
                 return candidates[0]
         return candidates[math.floor(len(candidates) * u)]
@@ -368,7 +391,9 @@ class Network:
                 processor.serving = task
                 processor.serving_end = self.now + task.demand
                 times = (task.dispatched, self.now, processor.serving_end)
-                self.outcome.tasks.append(Task(task.job, task.visit, task.task, processor.index, *times))
+                self.outcome.tasks.append(
+                    Task(task.job, task.visit, task.task, processor.index, *times)
+                )
 
     def selected(self, processor: Processor) -> QueuedTask:
         """Return the task that the discipline takes next (rule 9)."""
@@ -389,8 +414,16 @@ class Network:
                 return self.visits[task.job].uncompleted, task.sequence
 
 
-TASK_DISTRIBUTIONS = {"varying": ("uniform", "normal"), "uniform": ("uniform",), "normal": ("normal",)}
-DEMAND_DISTRIBUTIONS = {"varying": ("exponential", "erlang"), "exponential": ("exponential",), "erlang": ("erlang",)}
+TASK_DISTRIBUTIONS = {
+    "varying": ("uniform", "normal"),
+    "uniform": ("uniform",),
+    "normal": ("normal",),
+}
+DEMAND_DISTRIBUTIONS = {
+    "varying": ("exponential", "erlang"),
+    "exponential": ("exponential",),
+    "erlang": ("erlang",),
+}
 
 
 def simulate(
@@ -415,9 +448,21 @@ def simulate(
 ) -> Outcome:
     """Run the network up to the horizon, in seconds, and at it."""
     settings = Settings(
-        jobs, processors, routing, ties, discipline, limit, variation, mean_demand, mean_io, error, scripted
+        jobs,
+        processors,
+        routing,
+        ties,
+        discipline,
+        limit,
+        variation,
+        mean_demand,
+        mean_io,
+        error,
+        scripted,
     )
-    tasks = Alternation(TASK_DISTRIBUTIONS[parallelism], parallelism_interval, draws.parallelism_interval)
+    tasks = Alternation(
+        TASK_DISTRIBUTIONS[parallelism], parallelism_interval, draws.parallelism_interval
+    )
     demands = Alternation(DEMAND_DISTRIBUTIONS[demand], demand_interval, draws.demand_interval)
     return Network(draws, settings, tasks, demands).run(microseconds(horizon))
 
@@ -440,13 +485,17 @@ def busy_time(outcome: Outcome, start: int, stop: int) -> int:
     return sum(max(0, min(task.end, stop) - max(task.start, start)) for task in outcome.tasks)
 
 
-def measures(outcome: Outcome, *, processors: int, window_start: float, window_length: float) -> Measures:
+def measures(
+    outcome: Outcome, *, processors: int, window_start: float, window_length: float
+) -> Measures:
     """Measure the window (start, start + length], in seconds; it must end by the horizon."""
     start, length = microseconds(window_start), microseconds(window_length)
     stop = start + length
     completions = sum(start < response.io_end <= stop for response in outcome.responses)
     responses = [
-        response.ended - response.submitted for response in outcome.responses if start < response.ended <= stop
+        response.ended - response.submitted
+        for response in outcome.responses
+        if start < response.ended <= stop
     ]
     utilisation = busy_time(outcome, start, stop) / (processors * length)
     return Measures(completions * SECOND / length, utilisation, max(responses, default=None))

@@ -1,9 +1,11 @@
-"""EASY with predicted run times, from the paper's words alone: plain lists, one instant after another.
+"""EASY with predicted run times, from the paper's words alone: plain lists, one instant after
+another.
 
-Tsafrir, Etsion and Feitelson, IEEE TPDS 2007.  The prediction is the mean run time of the last jobs of the same user that
-have ended (here: a second at least), never above the estimate.  It is the estimate if there are not that many.  Jobs are killed
-at their estimates, not at predictions.  A prediction that is outlived is lengthened by 1, 5, 15, 30 minutes, 1, 2, 5, 10, 20,
-50, 100, 100, ... hours, up to the estimate.  Times are microseconds; nothing is kept that can be counted again.
+Tsafrir, Etsion and Feitelson, IEEE TPDS 2007.  The prediction is the mean run time of the last jobs
+of the same user that have ended (here: a second at least), never above the estimate.  It is the
+estimate if there are not that many.  Jobs are killed at their estimates, not at predictions.  A
+prediction that is outlived is lengthened by 1, 5, 15, 30 minutes, 1, 2, 5, 10, 20, 50, 100, 100,
+... hours, up to the estimate.  Times are microseconds; nothing is kept that can be counted again.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ class Task:
 
 
 def lengthened(task: Task, now: int) -> int:
-    """Return the next prediction of a job that still runs when its prediction says that it has ended."""
+    """Return the next prediction of a job that still runs when its prediction says that it has
+    ended."""
     more = MINUTES[task.outlived] if task.outlived < len(MINUTES) else MINUTES[-1]
     return min(now - task.start + more * 60 * SECOND, task.estimate)
 
@@ -46,7 +49,8 @@ def predict(task: Task, ended: Sequence[Task], last: int) -> None:
 
 
 def easy_pass(waiting: list[Task], running: list[Task], procs: int, now: int) -> None:
-    """Start the jobs in order; behind the first that does not fit, those that do not delay it by the predictions."""
+    """Start the jobs in order; behind the first that does not fit, those that do not delay it by
+    the predictions."""
 
     def begin(task: Task) -> None:
         task.start, task.end = now, now + task.run

@@ -1,8 +1,9 @@
 """Small policies that refuse, promise, quote and break promises: what the tests of admission run.
 
-They plan the whole queue on one pool of processors, by the estimates, and start what the plan starts now.  A job with a planned
-end more than ``most`` seconds after its submission is refused in the pass that first shows it; every other one is promised
-its planned start.  Where the plan puts a promised job later, the promise is taken back and another is made.
+They plan the whole queue on one pool of processors, by the estimates, and start what the plan
+starts now.  A job with a planned end more than ``most`` seconds after its submission is refused in
+the pass that first shows it; every other one is promised its planned start.  Where the plan puts a
+promised job later, the promise is taken back and another is made.
 """
 
 from __future__ import annotations
@@ -28,10 +29,13 @@ class Plan:
         self.now = view.now
         ends = np.where(view.ends > view.now, view.ends, view.now + OVERDUE).tolist()
         self.procs = sum(view.free) + sum(view.amounts.tolist())
-        self.spans = [(view.now, end, procs) for end, procs in zip(ends, view.amounts.tolist(), strict=True)]
+        self.spans = [
+            (view.now, end, procs) for end, procs in zip(ends, view.amounts.tolist(), strict=True)
+        ]
 
     def book(self, job: Job, after: int) -> int:
-        """Book a job at the earliest instant from ``after`` on at which it fits, and return that."""
+        """Book a job at the earliest instant from ``after`` on at which it fits, and return
+        that."""
         length = max(job.estimate, SECOND)
         for at in sorted({after, *(end for _, end, _ in self.spans if end > after)}):
             instants = {at, *(begin for begin, _, _ in self.spans if at < begin < at + length)}
@@ -47,8 +51,8 @@ class Plan:
 class Bounded:
     """First come, first served, for jobs that would end in time.
 
-    ``order``: ``fcfs`` breaks no promise while jobs end by their estimates; ``sjf`` lets shorter jobs overtake, and so breaks
-    some.
+    ``order``: ``fcfs`` breaks no promise while jobs end by their estimates; ``sjf`` lets shorter
+    jobs overtake, and so breaks some.
     """
 
     may_refuse = True
@@ -76,7 +80,9 @@ class Bounded:
         planned = self._planned(view, promised)
         for row, at in planned.items():
             if at > promised[row]:
-                yield Break(row, Reason("overtaken", self.name, f"it starts {at - promised[row]} us later"))
+                yield Break(
+                    row, Reason("overtaken", self.name, f"it starts {at - promised[row]} us later")
+                )
             if at != promised[row]:
                 yield Promise(row, at)
                 promised[row] = at
@@ -93,7 +99,9 @@ class Bounded:
             planned = self._planned(view, view.memory, plan)
             at = plan.book(job, max([view.now, *planned.values()]))
         else:
-            last = self._planned(view, [row for row in view.memory if view.jobs[row].estimate <= job.estimate], plan)
+            last = self._planned(
+                view, [row for row in view.memory if view.jobs[row].estimate <= job.estimate], plan
+            )
             at = plan.book(job, max([view.now, *last.values()]))
         end = at + job.estimate
         return Quote(self._refusal(job, at), at, end, end)
@@ -103,7 +111,12 @@ class Bounded:
         if end - job.submit <= self.most:
             return None
         late = end - job.submit - self.most
-        return Reason("too-late", self.name, f"it would end {late / SECOND:g} s too late", {"at": at, "late": late})
+        return Reason(
+            "too-late",
+            self.name,
+            f"it would end {late / SECOND:g} s too late",
+            {"at": at, "late": late},
+        )
 
     def _planned(self, view: View, rows: Iterable[int], plan: Plan | None = None) -> dict[int, int]:
         """Return the planned start of each row; no job starts before the one in front of it."""
@@ -130,7 +143,15 @@ class Silent:
         for row in view.queue.tolist():
             procs = view.jobs[row].procs
             if procs > 2:
-                yield Reject(row, Reason("too-wide-for-me", self.name, f"asks for {procs} processors", {"procs": procs}))
+                yield Reject(
+                    row,
+                    Reason(
+                        "too-wide-for-me",
+                        self.name,
+                        f"asks for {procs} processors",
+                        {"procs": procs},
+                    ),
+                )
             elif procs <= free:
                 free -= procs
                 yield Start(row)

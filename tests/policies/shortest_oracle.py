@@ -1,8 +1,10 @@
-"""EASY that backfills the shortest job first, the slow and obvious way: one pass for :mod:`tests.policies.prediction_oracle`.
+"""EASY that backfills the shortest job first, the slow and obvious way: one pass for
+:mod:`tests.policies.prediction_oracle`.
 
-Tsafrir, Etsion and Feitelson, IEEE TPDS 2007 (EASY++): the jobs start in order of submission while they fit.  The first that
-does not fit, the head, is never delayed.  Behind it the other jobs are tried once, the one with the shortest expected run time
-first, of equal ones the one that was submitted first.  What is expected is the prediction, without one the estimate.
+Tsafrir, Etsion and Feitelson, IEEE TPDS 2007 (EASY++): the jobs start in order of submission while
+they fit.  The first that does not fit, the head, is never delayed.  Behind it the other jobs are
+tried once, the one with the shortest expected run time first, of equal ones the one that was
+submitted first.  What is expected is the prediction, without one the estimate.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The time-sliced schedulers the slow and obvious way, written from docs/spec/papers.md 4.10 and docs/design.md alone.
+"""The time-sliced schedulers the slow and obvious way, written from docs/spec/papers.md 4.10 and
+docs/design.md alone.
 
-SCOJO-PECT with conservative or EASY backfilling, with and without groups, and the bottom-line search inside its slices.
-Times are integer microseconds.  A row is a job's place in the workload, and its sequence.  A profile is a list of
-bookings, asked anew at every instant that may matter.  Numbers in comments are those of the rules of 4.10.
+SCOJO-PECT with conservative or EASY backfilling, with and without groups, and the bottom-line
+search inside its slices. Times are integer microseconds.  A row is a job's place in the workload,
+and its sequence.  A profile is a list of bookings, asked anew at every instant that may matter.
+ Numbers in comments are those of the rules of 4.10.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class Asked(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One stretch of time in which a job ran, on its nodes; of no length if the job ended or left at once."""
+    """One stretch of time in which a job ran, on its nodes; of no length if the job ended or left
+    at once."""
 
     row: int
     start: int
@@ -96,7 +99,9 @@ class Settings:
         }
         for name, values in known.items():
             if getattr(self, name) not in values:
-                raise ValueError(f"{name} must be one of {', '.join(values)}, not {getattr(self, name)}")
+                raise ValueError(
+                    f"{name} must be one of {', '.join(values)}, not {getattr(self, name)}"
+                )
         if self.groups and self.bottom_line:
             raise ValueError("the bottom line knows no groups")
         if min(slice_lengths(self.cycle, self.short).values()) <= 0:
@@ -115,7 +120,8 @@ def slice_lengths(cycle: int = 7_200 * SECOND, short: int = 600 * SECOND) -> dic
     return {"S": short, "M": medium, "L": cycle - short - medium}
 
 
-# ---- the profile: a list of bookings -------------------------------------------------------------------------------
+# ---- the profile: a list of bookings
+# -------------------------------------------------------------------------------
 
 
 class Booking(NamedTuple):
@@ -144,8 +150,11 @@ def earliest(bookings: Sequence[Booking], machine: int, width: int, length: int,
     return next(at for at in sorted(instants) if fits(bookings, machine, width, at, at + length))
 
 
-def holes(bookings: Sequence[Booking], machine: int, width: int, now: int, until: int) -> list[tuple[int, int]]:
-    """The maximal spans [a, b) from now on, b <= until, in which so many processors are free, in order."""
+def holes(
+    bookings: Sequence[Booking], machine: int, width: int, now: int, until: int
+) -> list[tuple[int, int]]:
+    """The maximal spans [a, b) from now on, b <= until, in which so many processors are free, in
+    order."""
     borders = {edge for booking in bookings for edge in booking[:2] if edge > now} | {now}
     spans: list[tuple[int, int]] = []
     begun: int | None = None
@@ -159,7 +168,8 @@ def holes(bookings: Sequence[Booking], machine: int, width: int, now: int, until
     return [span for span in spans if span[1] <= until]
 
 
-# ---- facts of one waiting job, and its slowdown --------------------------------------------------------------------
+# ---- facts of one waiting job, and its slowdown
+# --------------------------------------------------------------------
 
 
 class Fact(NamedTuple):
@@ -198,7 +208,9 @@ class Placed(NamedTuple):
 def stretched(job: Fact | Asked, kind: str, now: int, start: int) -> Fraction:
     """Rule 9 without the ceiling, not below 1."""
     age, ahead, share = now - job.submit, start + job.estimate - now, SHARES[kind]
-    return max(Fraction(1), Fraction(age * share + 1000 * ahead, share * max(job.estimate, 600 * SECOND)))
+    return max(
+        Fraction(1), Fraction(age * share + 1000 * ahead, share * max(job.estimate, 600 * SECOND))
+    )
 
 
 def slowdown(job: Fact | Asked, kind: str, now: int, start: int) -> int:
@@ -207,7 +219,8 @@ def slowdown(job: Fact | Asked, kind: str, now: int, start: int) -> int:
     return max(1, -(-(age * share + 1000 * ahead) // (share * max(job.estimate, 600 * SECOND))))
 
 
-# ---- the orders that a search visits (rule 13) ---------------------------------------------------------------------
+# ---- the orders that a search visits (rule 13)
+# ---------------------------------------------------------------------
 
 
 def strays(prefix: Sequence[int]) -> bool:
@@ -230,8 +243,11 @@ def allowed(prefix: tuple[int, ...], length: int, kind: str, wave: int) -> bool:
     return True
 
 
-def below(prefix: tuple[int, ...], length: int, kind: str, wave: int) -> Generator[tuple[int, ...], bool | None, None]:
-    """Each prefix under this one, depth first; the answer True cuts what stands below the one just given."""
+def below(
+    prefix: tuple[int, ...], length: int, kind: str, wave: int
+) -> Generator[tuple[int, ...], bool | None, None]:
+    """Each prefix under this one, depth first; the answer True cuts what stands below the one just
+    given."""
     for place in range(length):
         child = (*prefix, place)
         if place not in prefix and allowed(child, length, kind, wave):
@@ -251,11 +267,13 @@ def walk(length: int, kind: str) -> Iterator[tuple[int, ...]]:
     return (prefix for prefix in prefixes(length, kind) if len(prefix) == length)
 
 
-# ---- placing an order, and what it is worth ------------------------------------------------------------------------
+# ---- placing an order, and what it is worth
+# ------------------------------------------------------------------------
 
 
 class Frame(NamedTuple):
-    """What a search stands on: the instant, the machine, what is booked on it before the search, the class."""
+    """What a search stands on: the instant, the machine, what is booked on it before the search,
+    the class."""
 
     now: int
     machine: int
@@ -299,7 +317,11 @@ def merits(frame: Frame, plan: Sequence[Placed]) -> Merits:
     area = sum(b.procs * max(0, min(b.end, now + makespan) - max(b.start, now)) for b in booked)
     ages = sum(now - placed.job.submit for placed in plan)
     ahead = sum(placed.start + placed.job.estimate - now for placed in plan)
-    return Merits(makespan, Fraction(area, frame.machine * makespan), ages + Fraction(1000 * ahead, SHARES[frame.kind]))
+    return Merits(
+        makespan,
+        Fraction(area, frame.machine * makespan),
+        ages + Fraction(1000 * ahead, SHARES[frame.kind]),
+    )
 
 
 def replaces(a: Merits, b: Merits) -> bool:
@@ -318,7 +340,8 @@ def selected(frame: Frame, candidates: Sequence[list[Placed]], select: bool) -> 
     return best
 
 
-# ---- the search (rules 10 to 15) -----------------------------------------------------------------------------------
+# ---- the search (rules 10 to 15)
+# -----------------------------------------------------------------------------------
 
 
 class Found(NamedTuple):
@@ -332,32 +355,42 @@ class Found(NamedTuple):
 def long_wide(jobs: Iterable[Fact], frame: Frame) -> list[Fact]:
     """Rule 10: the long-wide jobs in the order that is best for them; fewer than three: none."""
     width, least = (4, 15_000) if frame.kind == "L" else (10, 800)
-    wide = [job for job in jobs if width * job.procs >= frame.machine and job.estimate >= least * SECOND]
+    wide = [
+        job for job in jobs if width * job.procs >= frame.machine and job.estimate >= least * SECOND
+    ]
     if len(wide) < 3:
         return []
-    largest = sorted(sorted(wide, key=lambda job: (-job.work, job.row))[:6], key=lambda job: job.row)
+    largest = sorted(
+        sorted(wide, key=lambda job: (-job.work, job.row))[:6], key=lambda job: job.row
+    )
     plans = [frame.place_all(order) for order in permutations(largest)]
     best = min(plans, key=lambda plan: (frame.total(plan), max(placed.end for placed in plan)))
     return [placed.job for placed in best]
 
 
 def initial_order(jobs: Iterable[Fact], wide: Sequence[Fact], frame: Frame) -> list[Placed]:
-    """Rule 11: always the job of largest slowdown if placed next; of the long-wide only the next one may be it."""
+    """Rule 11: always the job of largest slowdown if placed next; of the long-wide only the next
+    one may be it."""
     waiting, queue = [job for job in jobs if job not in wide], list(wide)
     plan: list[Placed] = []
     while waiting or queue:
         tried = [frame.place(job, plan) for job in [*waiting, *queue[:1]]]
-        chosen = min(tried, key=lambda p: (-stretched(p.job, frame.kind, frame.now, p.start), p.job.row))
+        chosen = min(
+            tried, key=lambda p: (-stretched(p.job, frame.kind, frame.now, p.start), p.job.row)
+        )
         plan.append(chosen)
         (queue if chosen.job in queue else waiting).remove(chosen.job)
     return plan
 
 
 def shifted(plan: Sequence[Placed], frame: Frame) -> list[Fact] | None:
-    """Rule 14: the order in which the first job that nearly fits a hole is pushed into it; None without such a job."""
+    """Rule 14: the order in which the first job that nearly fits a hole is pushed into it; None
+    without such a job."""
     for place, (job, start) in enumerate(plan):
         before = plan[:place]
-        for begin, end in holes(frame.on_top(before).bookings, frame.machine, job.procs, frame.now, start):
+        for begin, end in holes(
+            frame.on_top(before).bookings, frame.machine, job.procs, frame.now, start
+        ):
             if end - begin < job.estimate and 2 * job.estimate <= 3 * (end - begin):
                 first = [placed.job for placed in before if placed.start < begin]
                 others = [placed.job for placed in before if placed.start >= begin]
@@ -396,7 +429,8 @@ def searched_half(order: Sequence[Fact], frame: Frame, settings: Settings) -> Fo
 
 
 def searched(jobs: Sequence[Fact], frame: Frame, settings: Settings) -> Found:
-    """Rules 10 to 15: the plan of a group of class M or L, made on this frame (its bookings: rule 5, running jobs)."""
+    """Rules 10 to 15: the plan of a group of class M or L, made on this frame (its bookings: rule
+    5, running jobs)."""
     wide = long_wide(jobs, frame) if settings.level1 else []
     first_plan = initial_order(jobs, wide, frame)
     if not settings.level2:
@@ -413,8 +447,11 @@ def searched(jobs: Sequence[Fact], frame: Frame, settings: Settings) -> Found:
     return Found(plan, nodes, pruned)
 
 
-def finish_job(running: Iterable[Placed], plan: Iterable[Placed], minimum: int, frame: Frame) -> int | None:
-    """Rule 17: the row that is to finish the group by its end; None if fewer plan jobs than the minimum stand in it.
+def finish_job(
+    running: Iterable[Placed], plan: Iterable[Placed], minimum: int, frame: Frame
+) -> int | None:
+    """Rule 17: the row that is to finish the group by its end; None if fewer plan jobs than the
+    minimum stand in it.
 
     A running job is given as placed now, with what is left of its estimate.
     """
@@ -436,13 +473,18 @@ def finish_job(running: Iterable[Placed], plan: Iterable[Placed], minimum: int, 
     return chosen
 
 
-# ---- the bottom line (rule 18) -------------------------------------------------------------------------------------
+# ---- the bottom line (rule 18)
+# -------------------------------------------------------------------------------------
 
 
 def bottom_line(jobs: Sequence[Fact], frame: Frame, limit: int, bound: int | None) -> list[Placed]:
-    """Rule 18: the best plan of a depth-bounded discrepancy walk that stops after so many placements."""
+    """Rule 18: the best plan of a depth-bounded discrepancy walk that stops after so many
+    placements."""
     now = frame.now
-    order = sorted(jobs, key=lambda j: (-Fraction(now - j.submit + j.estimate, max(j.estimate, 60 * SECOND)), j.row))
+    order = sorted(
+        jobs,
+        key=lambda j: (-Fraction(now - j.submit + j.estimate, max(j.estimate, 60 * SECOND)), j.row),
+    )
     patience = max(now - job.submit for job in jobs) if bound is None else bound
     best: tuple[tuple[int, int], list[Placed]] | None = None
     plan: list[Placed] = []
@@ -463,11 +505,14 @@ def bottom_value(plan: Iterable[Placed], patience: int) -> tuple[int, int]:
     excess = millionths = 0
     for job, start in plan:
         excess += max(0, start - job.submit - patience)
-        millionths += 1_000_000 * (start + job.estimate - job.submit) // max(job.estimate, 600 * SECOND)
+        millionths += (
+            1_000_000 * (start + job.estimate - job.submit) // max(job.estimate, 600 * SECOND)
+        )
     return excess, millionths
 
 
-# ---- the simulation ------------------------------------------------------------------------------------------------
+# ---- the simulation
+# ------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -527,13 +572,19 @@ class Simulation:
         """Rule 1."""
         if self.settings.class_by == "queue":
             return CLASSES[job.queue - 1]
-        return "S" if job.estimate < 600 * SECOND else "M" if job.estimate < 10_800 * SECOND else "L"
+        return (
+            "S" if job.estimate < 600 * SECOND else "M" if job.estimate < 10_800 * SECOND else "L"
+        )
 
     # -- small questions
 
     def rows(self, state: str, kind: str | None = None) -> list[int]:
         """The rows in this state, of this class or of any, in sequence."""
-        return [r for r, s in enumerate(self.state) if s == state and (kind is None or self.kind[r] == kind)]
+        return [
+            r
+            for r, s in enumerate(self.state)
+            if s == state and (kind is None or self.kind[r] == kind)
+        ]
 
     def remaining(self, row: int) -> int:
         """`rem`: estimate less executed time, at least one second."""
@@ -546,7 +597,9 @@ class Simulation:
 
     def lives(self, kind: str) -> bool:
         """Rule 3."""
-        return any(self.kind[r] == kind and s not in ("away", "ended") for r, s in enumerate(self.state))
+        return any(
+            self.kind[r] == kind and s not in ("away", "ended") for r, s in enumerate(self.state)
+        )
 
     def others(self) -> list[str]:
         """The classes that do not own the slice, shortest first."""
@@ -569,11 +622,15 @@ class Simulation:
             while self.round():
                 pass
         self.pieces.sort(key=lambda piece: (piece.start, piece.row, piece.end))
-        return Outcome(self.start, self.end, self.pieces, self.formed, self.searched_nodes, self.pruned)
+        return Outcome(
+            self.start, self.end, self.pieces, self.formed, self.searched_nodes, self.pruned
+        )
 
     def next_instant(self) -> int:
         """The next arrival, completion, end of slice or end of switch."""
-        instants = [self.jobs[row].submit for row in self.rows("away")] + [self.ends(row) for row in self.rows("runs")]
+        instants = [self.jobs[row].submit for row in self.rows("away")] + [
+            self.ends(row) for row in self.rows("runs")
+        ]
         return min(instants if self.phase == "idle" else [*instants, self.until])
 
     def round(self) -> bool:
@@ -653,8 +710,11 @@ class Simulation:
         return self.busy().isdisjoint(self.nodes[row])
 
     def nodes_for(self, row: int) -> tuple[int, ...] | None:
-        """The lowest nodes on which no job runs and which no suspended job of the row's class owns."""
-        owned = {node for other in self.rows("suspended", self.kind[row]) for node in self.nodes[other]}
+        """The lowest nodes on which no job runs and which no suspended job of the row's class
+        owns."""
+        owned = {
+            node for other in self.rows("suspended", self.kind[row]) for node in self.nodes[other]
+        }
         closed = owned | self.busy()
         free = [node for node in range(self.procs) if node not in closed]
         wanted = self.jobs[row].procs
@@ -693,8 +753,12 @@ class Simulation:
             group.over = group.over or not any(self.state[row] == "planned" for row in group.order)
 
     def book_running(self) -> None:
-        """Rule 5: running jobs of the class over what remains, others no further than the slice's end."""
-        self.bookings = [Booking(self.now, self.booked_until(row), self.jobs[row].procs) for row in self.rows("runs")]
+        """Rule 5: running jobs of the class over what remains, others no further than the slice's
+        end."""
+        self.bookings = [
+            Booking(self.now, self.booked_until(row), self.jobs[row].procs)
+            for row in self.rows("runs")
+        ]
 
     def booked_until(self, row: int) -> int:
         whole = self.now + self.remaining(row)
@@ -725,13 +789,16 @@ class Simulation:
         jobs = [self.fact(row) for row in self.rows("waits", self.slice)]
         if not jobs:
             return
-        for placed in bottom_line(jobs, self.frame(), self.settings.node_limit, self.settings.bound):
+        for placed in bottom_line(
+            jobs, self.frame(), self.settings.node_limit, self.settings.bound
+        ):
             self.bookings.append(placed.booking)
             if placed.start == self.now:
                 self.start_job(placed.job.row)
 
     def try_now(self, row: int, until: int, booked: int) -> None:
-        """Start or resume a row that fits over [now, until) on its nodes, and book it up to `booked`."""
+        """Start or resume a row that fits over [now, until) on its nodes, and book it up to
+        `booked`."""
         resumes = self.state[row] == "suspended"
         reachable = self.own_nodes_idle(row) if resumes else self.nodes_for(row) is not None
         width = self.jobs[row].procs

@@ -1,4 +1,5 @@
-"""Jobs of chunks: against the brute-force oracle, against the one pool, and in small cases by hand."""
+"""Jobs of chunks: against the brute-force oracle, against the one pool, and in small cases by
+hand."""
 
 from __future__ import annotations
 
@@ -62,7 +63,11 @@ def drive(engine: Engine, jobs: list[Job], runs: dict[int, int], explained: bool
     ends: dict[int, int] = {}
     while True:
         timer = engine.next_timer()
-        instants = [*ends.values(), *([coming[0].submit] if coming else []), *([] if timer is None else [timer])]
+        instants = [
+            *ends.values(),
+            *([coming[0].submit] if coming else []),
+            *([] if timer is None else [timer]),
+        ]
         if not instants or not (ends or coming or len(engine.view().queue)):
             return found
         now = min(instants)
@@ -74,7 +79,10 @@ def drive(engine: Engine, jobs: list[Job], runs: dict[int, int], explained: bool
             if isinstance(action, Start):
                 job = engine.view().jobs[action.row]
                 ends[action.row] = now + runs[job.number]
-                found[job.number] = (now, {host: (procs, memory) for host, procs, memory in parts_of(action.allocation)})
+                found[job.number] = (
+                    now,
+                    {host: (procs, memory) for host, procs, memory in parts_of(action.allocation)},
+                )
         if explained:
             for row in engine.view().queue.tolist():
                 reason = engine.explain(row)
@@ -85,13 +93,27 @@ def drive(engine: Engine, jobs: list[Job], runs: dict[int, int], explained: bool
 def oracle(machine: Machine, jobs: list[Job], runs: dict[int, int], *, is_easy: bool):
     asked = []
     for job in jobs:
-        parts = [(chunk.procs, chunk.memory, chunk.host) for chunk in job.chunks for _ in range(chunk.count)]
+        parts = [
+            (chunk.procs, chunk.memory, chunk.host)
+            for chunk in job.chunks
+            for _ in range(chunk.count)
+        ]
         if not job.chunks:
             parts = [(1, (job.memory + job.procs - 1) // job.procs, -1)] * job.procs
         asked.append(
-            Asked(job.number, job.submit, tuple(parts), job.placing, job.is_exclusive, job.estimate, runs[job.number])
+            Asked(
+                job.number,
+                job.submit,
+                tuple(parts),
+                job.placing,
+                job.is_exclusive,
+                job.estimate,
+                runs[job.number],
+            )
         )
-    return naive_chunks.simulate([(host.cpus, host.memory) for host in machine.hosts], asked, is_easy=is_easy)
+    return naive_chunks.simulate(
+        [(host.cpus, host.memory) for host in machine.hosts], asked, is_easy=is_easy
+    )
 
 
 @pytest.mark.parametrize("name", ["fcfs", "easy"])
@@ -105,22 +127,48 @@ def test_every_start_is_the_oracles(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["fcfs", "fcfs:order=sjf", "easy", "easy:order=lxf", "hybrid:depth=0", "hybrid", "hybrid:depth=99", "conservative",
-     "conservative:compress=start", "conservative:compress=none", "conservative:compress=scratch"],
-)  # fmt: skip
+    [
+        "fcfs",
+        "fcfs:order=sjf",
+        "easy",
+        "easy:order=lxf",
+        "hybrid:depth=0",
+        "hybrid",
+        "hybrid:depth=99",
+        "conservative",
+        "conservative:compress=start",
+        "conservative:compress=none",
+        "conservative:compress=scratch",
+    ],
+)
 def test_every_job_runs_and_none_could_start_after_a_pass(name: str) -> None:
     for seed in range(3000, 3000 + size(40, 150)):
         machine, jobs, runs = random_case(seed)
-        found = drive(Engine(machine, load_policy(name), is_audited=True), jobs, runs, explained=True)
+        found = drive(
+            Engine(machine, load_policy(name), is_audited=True), jobs, runs, explained=True
+        )
         assert len(found) == len(jobs), seed
 
 
 @pytest.mark.parametrize(
     "name",
-    ["fcfs", "easy", "fcfs:order=sjf", "fcfs:order=lxf", "easy:order=sjf", "easy:order=lxf", "hybrid", "hybrid:depth=0",
-     "hybrid:depth=5", "hybrid:order=sjf", "conservative", "conservative:compress=start", "conservative:compress=none",
-     "conservative:compress=scratch"],
-)  # fmt: skip
+    [
+        "fcfs",
+        "easy",
+        "fcfs:order=sjf",
+        "fcfs:order=lxf",
+        "easy:order=sjf",
+        "easy:order=lxf",
+        "hybrid",
+        "hybrid:depth=0",
+        "hybrid:depth=5",
+        "hybrid:order=sjf",
+        "conservative",
+        "conservative:compress=start",
+        "conservative:compress=none",
+        "conservative:compress=scratch",
+    ],
+)
 def test_one_host_of_chunks_is_one_pool(name: str) -> None:
     for seed in range(size(25, 60)):
         rng = random.Random(seed)
@@ -142,7 +190,10 @@ def test_the_kernel_places_as_the_plain_code_does() -> None:
         job = Job(row=0, number=0, submit=0, estimate=1, **random_chunks(rng, machine))
         book = ShapeBook(machine)
         book.add([job])
-        arrays = np.array([(free, memory), ([host.cpus for host in hosts], [host.memory for host in hosts])], np.int64)
+        arrays = np.array(
+            [(free, memory), ([host.cpus for host in hosts], [host.memory for host in hosts])],
+            np.int64,
+        )
         taken = np.zeros((2, len(hosts)), np.int64)
         fits = kernels.place_chunks(book.arrays.heads, book.arrays.types, 0, arrays, taken)
         placed = place_chunks(machine, free, memory, job)
@@ -171,10 +222,22 @@ def asks(*chunks: tuple[int, ...], **more: object) -> Job:
     ("job", "code", "text"),
     [
         (asks((1, 200)), "too-wide", "needs 200 processors on one host; the largest host has 16"),
-        (asks((2, 4), (1, 20)), "too-wide", "needs 20 processors on one host; the largest host has 16"),
-        (asks((3, 7), placing="pack"), "too-wide", "needs 21 processors on one host; the largest host has 16"),
+        (
+            asks((2, 4), (1, 20)),
+            "too-wide",
+            "needs 20 processors on one host; the largest host has 16",
+        ),
+        (
+            asks((3, 7), placing="pack"),
+            "too-wide",
+            "needs 21 processors on one host; the largest host has 16",
+        ),
         (asks((25, 1)), "too-wide", "needs 25 processors on the machine; 24 are there"),
-        (asks((3, 1), placing="scatter"), "too-many-hosts", "needs 3 hosts for scattered chunks; there are 2"),
+        (
+            asks((3, 1), placing="scatter"),
+            "too-many-hosts",
+            "needs 3 hosts for scattered chunks; there are 2",
+        ),
         (
             asks((1, 12, 200)),
             "too-much-memory",
@@ -182,7 +245,11 @@ def asks(*chunks: tuple[int, ...], **more: object) -> Job:
         ),
         (asks((2, 4, 300)), "too-much-memory", "but not all of them at once"),
         (asks((2, 9)), "too-wide", "but not all of them at once"),
-        (asks((2, 9), placing="scatter"), "too-many-hosts", "too few of the 2 hosts are large enough"),
+        (
+            asks((2, 9), placing="scatter"),
+            "too-many-hosts",
+            "too few of the 2 hosts are large enough",
+        ),
         (asks((1, 0)), "no-processors", "asks for 0 processors"),
         (asks((1, 1), (1, 0)), "bad-chunks", "a chunk without processors"),
         (asks((1, 2), procs=3), "bad-chunks", "its chunks are 2 processors"),
@@ -205,7 +272,10 @@ def test_chunks_may_share_a_host_or_not() -> None:
         (asks((2, 2, 60), placing="pack"), (Chunk(1, 4, 120),)),
         (asks((1, 2, 60), is_exclusive=True), (Chunk(0, 16, 100),)),
         (asks((1, 2, 160), is_exclusive=True), (Chunk(1, 8, 400),)),
-        (Job(number=1, submit=0, procs=3, estimate=1, memory=250), (Chunk(0, 1, 84), Chunk(1, 2, 168))),
+        (
+            Job(number=1, submit=0, procs=3, estimate=1, memory=250),
+            (Chunk(0, 1, 84), Chunk(1, 2, 168)),
+        ),
     ):
         assert place_chunks(TWO, (16, 8), (100, 400), job) == expected
         assert divides(TWO, expected, job)
@@ -279,11 +349,19 @@ def test_chunks_that_are_to_be_on_one_host_and_name_two_are_refused() -> None:
 
 def test_shapes_that_no_job_waits_with_are_forgotten() -> None:
     book = ShapeBook(TWO)
-    jobs = [Job(row=row, number=row, submit=0, procs=1 + row % 7, estimate=1, memory=row) for row in range(5000)]
+    jobs = [
+        Job(row=row, number=row, submit=0, procs=1 + row % 7, estimate=1, memory=row)
+        for row in range(5000)
+    ]
     book.add(jobs)
     assert book.is_full()
     book.renew(jobs[10:20])
     assert len(book.arrays.heads) == 10
     assert not book.is_full()
     shape = book.arrays.of[15]
-    assert book.arrays.types[book.arrays.heads["first"][shape]].item() == (1 + 15 % 7, 1, -(-15 // (1 + 15 % 7)), -1)
+    assert book.arrays.types[book.arrays.heads["first"][shape]].item() == (
+        1 + 15 % 7,
+        1,
+        -(-15 // (1 + 15 % 7)),
+        -1,
+    )

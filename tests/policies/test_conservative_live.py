@@ -1,4 +1,5 @@
-"""What only a live cluster does to a plan: jobs that outlive their estimates, jobs that are taken back."""
+"""What only a live cluster does to a plan: jobs that outlive their estimates, jobs that are taken
+back."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ MACHINES = [one_host(4), Machine((Host("a", 4, 1000),))]
 
 
 def submitted(number: int, procs: int, estimate: float, submit: float = 0) -> Submitted:
-    return Submitted(Job(number=number, submit=int(submit * SECOND), procs=procs, estimate=int(estimate * SECOND)))
+    return Submitted(
+        Job(
+            number=number, submit=int(submit * SECOND), procs=procs, estimate=int(estimate * SECOND)
+        )
+    )
 
 
 def engine_on(machine: Machine) -> Engine:
@@ -24,7 +29,9 @@ def engine_on(machine: Machine) -> Engine:
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=["pool", "host"])
-def test_a_job_that_outlives_its_estimate_breaks_a_promise_and_that_is_recorded(machine: Machine) -> None:
+def test_a_job_that_outlives_its_estimate_breaks_a_promise_and_that_is_recorded(
+    machine: Machine,
+) -> None:
     engine = engine_on(machine)
     engine.handle(0, [submitted(1, 4, 10), submitted(2, 4, 5)])
     assert engine.promise_to(1) == 10 * SECOND
@@ -53,8 +60,14 @@ def test_arrivals_while_a_job_is_late_are_planned_behind_it(machine: Machine) ->
 @pytest.mark.parametrize("machine", MACHINES, ids=["pool", "host"])
 def test_a_job_that_is_taken_back_frees_its_place_for_those_behind_it(machine: Machine) -> None:
     engine = engine_on(machine)
-    engine.handle(0, [submitted(1, 3, 100), submitted(2, 4, 50), submitted(3, 1, 120), submitted(4, 2, 10)])
-    assert [engine.promise_to(row) for row in (1, 2, 3)] == [100 * SECOND, 150 * SECOND, 150 * SECOND]
+    engine.handle(
+        0, [submitted(1, 3, 100), submitted(2, 4, 50), submitted(3, 1, 120), submitted(4, 2, 10)]
+    )
+    assert [engine.promise_to(row) for row in (1, 2, 3)] == [
+        100 * SECOND,
+        150 * SECOND,
+        150 * SECOND,
+    ]
     engine.handle(20 * SECOND, [Withdrawn(1)])
     assert engine.state_of(2) is State.RUNNING
     assert engine.promise_to(3) == 100 * SECOND
@@ -66,7 +79,8 @@ def test_easy_treats_a_late_job_the_same_way() -> None:
     engine = Engine(one_host(4), load_policy("easy"), is_audited=True)
     engine.handle(0, [submitted(1, 3, 10), submitted(2, 4, 5)])
     engine.handle(15 * SECOND, [submitted(3, 1, 1, 15), submitted(4, 1, 2, 15)])
-    # The head is expected at 16: the job of one second ends by then, the one of two seconds does not.
+    # The head is expected at 16: the job of one second ends by then, the one of two seconds does
+    # not.
     assert engine.state_of(2) is State.RUNNING
     assert engine.state_of(3) is State.QUEUED
     assert engine.explain(3).code in ("processors", "reservation")

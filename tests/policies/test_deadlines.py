@@ -1,4 +1,5 @@
-"""QoPS, MSB, MRT and slack-based backfilling: against the oracle, compiled and through the engine, and what they promise."""
+"""QoPS, MSB, MRT and slack-based backfilling: against the oracle, compiled and through the engine,
+and what they promise."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ PROCS = 8
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "qops": ("qops", {"placing": "sorted"}),
     "qops:placing=head,key=edf,violations=1,others=reject": (
-        "qops", {"placing": "head", "key": "edf", "violations": 1, "others": "reject"},
+        "qops",
+        {"placing": "head", "key": "edf", "violations": 1, "others": "reject"},
     ),
     "qops:placing=both,violations=2": ("qops", {"placing": "both", "violations": 2}),
     "msb": ("msb", {}),
@@ -42,15 +44,19 @@ VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "msb:order=edf,price=makespan": ("msb", {"order": "edf", "price": "makespan"}),
     "msb:order=llf": ("msb", {"order": "llf"}),
     "mrt": ("mrt", {}),
-    "mrt:key=edf,backtracks=0,others=reject": ("mrt", {"key": "edf", "backtracks": 0, "others": "reject"}),
+    "mrt:key=edf,backtracks=0,others=reject": (
+        "mrt",
+        {"key": "edf", "backtracks": 0, "others": "reject"},
+    ),
     "slack": ("slack", {}),
     "slack:factor=0.5,administrative=0.3": ("slack", {"slack_factor": 0.5, "administrative": 0.3}),
-}  # fmt: skip
+}
 """Policies, and what the oracle calls the same."""
 
 
 def with_deadlines(seed: int) -> Workload:
-    """Return a small nasty workload (ties, zero lengths, full width, floods), most of its jobs with deadlines."""
+    """Return a small nasty workload (ties, zero lengths, full width, floods), most of its jobs with
+    deadlines."""
     draw = random.Random(seed)
     jobs = random_jobs(draw, draw.randint(1, 22), PROCS)
     work = workload_of(jobs, PROCS)
@@ -58,7 +64,9 @@ def with_deadlines(seed: int) -> Workload:
     has_one = [draw.random() < 0.7 for _ in jobs]
     found = [
         max(int(submit + estimate) + more, 0) if has else -1
-        for submit, estimate, more, has in zip(work.submit, work.estimate, slack, has_one, strict=True)
+        for submit, estimate, more, has in zip(
+            work.submit, work.estimate, slack, has_one, strict=True
+        )
     ]
     return work.changed(deadline=np.array(found, np.int64))
 
@@ -79,13 +87,19 @@ def test_the_schedule_is_that_of_the_oracle_job_for_job(policy: str) -> None:
     refused = 0
     for seed in range(size(25, 60)):
         work = with_deadlines(seed)
-        schedule, outcome = run(work, one_host(PROCS), load_policy(policy)), simulate(asked_of(work), PROCS, scheme, **settings)
+        schedule, outcome = (
+            run(work, one_host(PROCS), load_policy(policy)),
+            simulate(asked_of(work), PROCS, scheme, **settings),
+        )
         assert starts(schedule) == outcome.start, seed
         promises = [None if latest < 0 else latest for latest in schedule.promise.tolist()]
         if scheme == "slack":
             assert promises == outcome.guarantee, seed
         else:
-            ends = [None if latest is None else latest + int(work.estimate[row]) for row, latest in enumerate(promises)]
+            ends = [
+                None if latest is None else latest + int(work.estimate[row])
+                for row, latest in enumerate(promises)
+            ]
             assert ends == outcome.deadline, seed
         refused += len(schedule.rejected)
     assert (refused > 0) == (scheme != "slack")
@@ -101,13 +115,21 @@ def test_what_insertion_leaves_out_changes_nothing_with_many_waiting_jobs(policy
         times = [draw.randint(1, 60) * SECOND for _ in range(70)]
         work = workload_of(
             [
-                Waiting(row, row // each_instant * SECOND, draw.randint(1, PROCS), time, draw.choice((time, time, time // 2)))
+                Waiting(
+                    row,
+                    row // each_instant * SECOND,
+                    draw.randint(1, PROCS),
+                    time,
+                    draw.choice((time, time, time // 2)),
+                )
                 for row, time in enumerate(times)
             ],
             PROCS,
         )
         slack = np.array([draw.randrange(2500) * SECOND for _ in times])
-        work = work.changed(deadline=np.where(slack % (5 * SECOND) == 0, -1, work.submit + work.estimate + slack))
+        work = work.changed(
+            deadline=np.where(slack % (5 * SECOND) == 0, -1, work.submit + work.estimate + slack)
+        )
         schedule = run(work, one_host(PROCS), load_policy(policy))
         assert starts(schedule) == simulate(asked_of(work), PROCS, scheme, **settings).start, seed
         longest = max(longest, schedule.queue_max)
@@ -119,7 +141,8 @@ def test_the_compiled_loop_and_the_engine_agree_in_everything(policy: str) -> No
     for seed in range(size(20, 40)):
         work = with_deadlines(seed)
         one, other = (
-            run(work, one_host(PROCS), load_policy(policy), driver=driver, is_audited=True) for driver in ("compiled", "engine")
+            run(work, one_host(PROCS), load_policy(policy), driver=driver, is_audited=True)
+            for driver in ("compiled", "engine")
         )
         assert same_schedule(one, other), seed
         assert one.rejected == other.rejected, seed
@@ -143,7 +166,9 @@ def test_the_audit_finds_a_deadline_that_was_missed() -> None:
     schedule = run(work, one_host(PROCS), load_policy("easy"))
     late = schedule.ran & (work.deadline >= 0) & (schedule.end > work.deadline)
     assert late.any()
-    assert any("ended after its deadline" in text for text in breaches(schedule, keeps_deadlines=True))
+    assert any(
+        "ended after its deadline" in text for text in breaches(schedule, keeps_deadlines=True)
+    )
     assert not any("deadline" in text for text in breaches(schedule))
 
 
@@ -157,10 +182,13 @@ def test_an_easy_schedule_meets_every_deadline_at_stringency_zero() -> None:
         assert (again.end <= work.deadline).all(), seed
 
 
-# ---------------------------------------------------------------------------------------------- quotes
+# ----------------------------------------------------------------------------------------------
+# quotes
 
 
-@pytest.mark.parametrize("policy", ["qops", "msb", "mrt", "qops:placing=head,key=edf,violations=1,others=reject"])
+@pytest.mark.parametrize(
+    "policy", ["qops", "msb", "mrt", "qops:placing=head,key=edf,violations=1,others=reject"]
+)
 def test_a_quoted_deadline_is_accepted_and_one_second_less_is_not(policy: str) -> None:
     scheme, settings = VARIANTS[policy]
     counted = 0
@@ -168,7 +196,12 @@ def test_a_quoted_deadline_is_accepted_and_one_second_less_is_not(policy: str) -
         work, draw = with_deadlines(seed), random.Random(seed)
         at = int(draw.choice(work.submit.tolist())) + draw.choice((0, 0, 1, 3)) * SECOND
         engine = lived(work, policy, at)
-        wanted = Job(number=99, submit=at, procs=draw.randint(1, PROCS), estimate=draw.choice((0, 1, 5, 40)) * SECOND)
+        wanted = Job(
+            number=99,
+            submit=at,
+            procs=draw.randint(1, PROCS),
+            estimate=draw.choice((0, 1, 5, 40)) * SECOND,
+        )
         quote = engine.quote(wanted, at)
         assert quote is not None
         asked = Asked(at, wanted.procs, wanted.estimate, wanted.estimate)
@@ -179,9 +212,18 @@ def test_a_quoted_deadline_is_accepted_and_one_second_less_is_not(policy: str) -
         counted += 1
         for deadline, is_accepted in ((earliest, True), (earliest - SECOND, False)):
             other = snapshot.load(engine.machine, load_policy(policy), snapshot.dump(engine))
-            job = Job(number=99, submit=at, procs=wanted.procs, estimate=wanted.estimate, deadline=deadline)
+            job = Job(
+                number=99,
+                submit=at,
+                procs=wanted.procs,
+                estimate=wanted.estimate,
+                deadline=deadline,
+            )
             done = other.handle(at, [Submitted(job)])
-            assert any(isinstance(action, Reject) for action in done.actions) != is_accepted, (seed, deadline)
+            assert any(isinstance(action, Reject) for action in done.actions) != is_accepted, (
+                seed,
+                deadline,
+            )
     assert counted > size(12, 30)
 
 
@@ -212,17 +254,30 @@ def test_a_quote_shows_the_price_that_the_job_is_then_given() -> None:
     urgent = Job(number=2, submit=0, procs=2, estimate=3600 * SECOND, deadline=3600 * SECOND)
     done = engine.handle(0, [Submitted(urgent)])
     assert Start(1) in [Start(action.row) for action in done.actions if isinstance(action, Start)]
-    assert engine.price_of(1) == round(2 * (1 + 0) * (1 + 1 / 48) * 1e6)  # its earliest end is its deadline: no urgency
+    # Its earliest end is its deadline: no urgency.
+    assert engine.price_of(1) == round(2 * (1 + 0) * (1 + 1 / 48) * 1e6)
 
 
-# ---------------------------------------------------------------------------------------------- promises that break
+# ----------------------------------------------------------------------------------------------
+# promises that break
 
 
-def asking(number: int, procs: int, estimate: int, deadline: int | None = None, submit: int = 0, **facts: object) -> Submitted:
+def asking(
+    number: int,
+    procs: int,
+    estimate: int,
+    deadline: int | None = None,
+    submit: int = 0,
+    **facts: object,
+) -> Submitted:
     job = Job(
-        number=number, submit=submit * SECOND, procs=procs, estimate=estimate * SECOND,
-        deadline=None if deadline is None else deadline * SECOND, **facts,  # type: ignore[arg-type]
-    )  # fmt: skip
+        number=number,
+        submit=submit * SECOND,
+        procs=procs,
+        estimate=estimate * SECOND,
+        deadline=None if deadline is None else deadline * SECOND,
+        **facts,  # type: ignore[arg-type]
+    )
     return Submitted(job)
 
 
@@ -238,7 +293,8 @@ def test_a_job_that_outlives_its_estimate_breaks_a_promise_at_once_and_once() ->
     assert [type(action) for action in found] == [Break]
     assert found[0].row == 1  # type: ignore[attr-defined]
     assert engine.promise_to(1) is None
-    # It is still there second by second: the plan moves on, and no promise is announced a second time.
+    # It is still there second by second: the plan moves on, and no promise is announced a second
+    # time.
     for second in range(101, 220):
         assert actions_of(engine, second) == []
     assert engine.explain(1).numbers["planned"] == 220 * SECOND
@@ -279,7 +335,9 @@ def test_a_promise_that_a_closed_host_makes_impossible_is_broken_and_nothing_is_
     assert engine.explain(2).numbers["planned"] == 150 * SECOND
     actions_of(engine, 20, HostOpened(1))
     done = engine.handle(100 * SECOND, [Finished(0)])
-    assert [action.at for action in done.actions if isinstance(action, Promise) and action.row == 2] == [100 * SECOND]
+    assert [
+        action.at for action in done.actions if isinstance(action, Promise) and action.row == 2
+    ] == [100 * SECOND]
     assert engine.queue_length == 0
 
 
@@ -310,7 +368,9 @@ def test_a_job_that_comes_again_is_never_refused() -> None:
 
 def test_a_policy_that_takes_over_takes_in_all_that_wait() -> None:
     engine = Engine(one_host(4), load_policy("easy"), is_audited=True)
-    actions_of(engine, 0, asking(0, 4, 100), asking(1, 4, 50, 60), asking(2, 1, 10, 1000), asking(3, 1, 10))
+    actions_of(
+        engine, 0, asking(0, 4, 100), asking(1, 4, 50, 60), asking(2, 1, 10, 1000), asking(3, 1, 10)
+    )
     engine.exchange_policy(load_policy("qops"))
     found = actions_of(engine, 10)
     assert {action.row for action in found if isinstance(action, Promise)} >= {1, 2, 3}
@@ -318,7 +378,8 @@ def test_a_policy_that_takes_over_takes_in_all_that_wait() -> None:
     assert not [action for action in found if isinstance(action, Reject)]
 
 
-# ---------------------------------------------------------------------------------------------- memory
+# ----------------------------------------------------------------------------------------------
+# memory
 
 
 @pytest.mark.parametrize("policy", ["qops", "msb", "mrt", "slack"])
@@ -326,9 +387,23 @@ def test_a_snapshot_in_the_midst_changes_nothing(policy: str) -> None:
     for seed in range(15):
         work = with_deadlines(seed)
         jobs = [
-            Submitted(Job(number=row + 1, submit=submit, procs=procs, estimate=estimate, deadline=None if until < 0 else until))
+            Submitted(
+                Job(
+                    number=row + 1,
+                    submit=submit,
+                    procs=procs,
+                    estimate=estimate,
+                    deadline=None if until < 0 else until,
+                )
+            )
             for row, (submit, procs, estimate, until) in enumerate(
-                zip(*(each.tolist() for each in (work.submit, work.procs, work.estimate, work.deadline)), strict=True)
+                zip(
+                    *(
+                        each.tolist()
+                        for each in (work.submit, work.procs, work.estimate, work.deadline)
+                    ),
+                    strict=True,
+                )
             )
         ]
         engine = Engine(one_host(PROCS), load_policy(policy), is_audited=True)
@@ -356,7 +431,9 @@ def test_explanations_name_the_planned_start_and_the_slack_left() -> None:
     assert reason.numbers["slack"] == 20 * SECOND
 
 
-@pytest.mark.parametrize(("deadline", "code"), [(40, "deadline-too-soon"), (140, "deadline-not-kept")])
+@pytest.mark.parametrize(
+    ("deadline", "code"), [(40, "deadline-too-soon"), (140, "deadline-not-kept")]
+)
 def test_a_refusal_says_why(deadline: int, code: str) -> None:
     engine = Engine(one_host(4), load_policy("qops"), is_audited=True)
     actions_of(engine, 0, asking(0, 4, 100))
@@ -366,7 +443,10 @@ def test_a_refusal_says_why(deadline: int, code: str) -> None:
 
 
 def test_hosts_that_matter_are_refused_with_the_way_out() -> None:
-    for machine in (Machine((Host("a", 4, 1000),)), Machine((Host("a", 4), Host("b", 4)), chunked=True)):
+    for machine in (
+        Machine((Host("a", 4, 1000),)),
+        Machine((Host("a", 4), Host("b", 4)), chunked=True),
+    ):
         with pytest.raises(UsageError, match="spans = true"):
             Engine(machine, load_policy("qops"))
 
@@ -374,9 +454,16 @@ def test_hosts_that_matter_are_refused_with_the_way_out() -> None:
 def test_importance_and_width_lessen_the_slack() -> None:
     def slacks(priorities: Sequence[int], widths: Sequence[int]) -> list[int]:
         engine = Engine(one_host(4), load_policy("slack"), is_audited=True)
-        jobs = [asking(row, width, 100, priority=p) for row, (p, width) in enumerate(zip(priorities, widths, strict=True))]
+        jobs = [
+            asking(row, width, 100, priority=p)
+            for row, (p, width) in enumerate(zip(priorities, widths, strict=True))
+        ]
         actions_of(engine, 0, asking(9, 4, 100), *jobs)
-        return [(engine.promise_to(row) or 0) - engine.explain(row).numbers["planned"] for row in range(len(jobs)) if row]
+        return [
+            (engine.promise_to(row) or 0) - engine.explain(row).numbers["planned"]
+            for row in range(len(jobs))
+            if row
+        ]
 
     low, high = slacks([0, 0, 1000], [4, 4, 4])
     assert low > high

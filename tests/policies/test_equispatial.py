@@ -28,7 +28,8 @@ from tests.policies.test_immediate import SECOND, asked, random_case, schedule_o
 
 
 def water_fill(room: int, wanted: list[int]) -> list[int]:
-    """Let those who want processors come to one host in turn; return what each has in equal shares."""
+    """Let those who want processors come to one host in turn; return what each has in equal
+    shares."""
     state = shares.new_state(one_host(1), (0, FOREVER, 0, 0))
     state.hosts[0].cpus = room
     for row, want in enumerate(wanted):
@@ -49,9 +50,10 @@ def test_every_job_goes_as_the_oracle_says(interval: int) -> None:
         hosts = [(procs, 0) for procs, _ in hosts]
         schedule = schedule_of(f"equispatial:interval={interval}", hosts, jobs)
         naively = simulate(
-            [procs for procs, _ in hosts], [Sharing(job.submit, job.procs, job.run * job.procs) for job in jobs],
+            [procs for procs, _ in hosts],
+            [Sharing(job.submit, job.procs, job.run * job.procs) for job in jobs],
             interval * SECOND,
-        )  # fmt: skip
+        )
         assert schedule.end.tolist() == [job.end for job in naively], (seed, hosts, jobs)
         assert schedule.start.tolist() == [job.first for job in naively], (seed, hosts, jobs)
 
@@ -80,13 +82,25 @@ JOBS = st.lists(
     st.sampled_from((0, 3, 5)),
 )
 def test_the_compiled_loop_is_the_engine_to_the_microsecond(
-    hosts: list[tuple[int, int]], jobs: list[Asked], interval: int, over50: str, quantum: int, memory: int
+    hosts: list[tuple[int, int]],
+    jobs: list[Asked],
+    interval: int,
+    over50: str,
+    quantum: int,
+    memory: int,
 ) -> None:
-    """``schedule_of`` runs both and holds starts, ends, kinds, hosts, pieces, refusals and the longest queue against each
-    other."""
+    """``schedule_of`` runs both and holds starts, ends, kinds, hosts, pieces, refusals and the
+    longest queue against each other."""
     hours = 3600 if over50 == "yes" else 1
     jobs = [
-        Asked(hours * job.submit, job.procs, job.memory, hours * job.estimate, hours * job.run, job.used)
+        Asked(
+            hours * job.submit,
+            job.procs,
+            job.memory,
+            hours * job.estimate,
+            hours * job.run,
+            job.used,
+        )
         for job in sorted(jobs, key=lambda job: job.submit)
     ]
     text = f"equispatial:interval={hours * interval},over50={over50},quantum={hours * quantum},memory={memory}"
@@ -98,16 +112,28 @@ def test_many_jobs_of_many_widths_that_wait_have_their_shares_in_both_drivers() 
     rng = random.Random(1)
     for _ in range(3):
         jobs = [
-            Asked(n // 20 * SECOND, rng.randint(1, 200), rng.choice((0, 40, 60)), 300 * SECOND, rng.randint(1, 300) * SECOND, 50)
+            Asked(
+                n // 20 * SECOND,
+                rng.randint(1, 200),
+                rng.choice((0, 40, 60)),
+                300 * SECOND,
+                rng.randint(1, 300) * SECOND,
+                50,
+            )
             for n in range(400)
         ]
-        schedule = schedule_of("equispatial:interval=5,quantum=2,memory=10", [(200, 100), (128, 60)], jobs)
+        schedule = schedule_of(
+            "equispatial:interval=5,quantum=2,memory=10", [(200, 100), (128, 60)], jobs
+        )
         assert schedule.queue_max > 100
 
 
 def test_where_work_is_more_than_the_loop_counts_the_engine_replays() -> None:
     year = 365 * 24 * 3600 * SECOND
-    work = workload_of([naive.Job(0, 0, 1 << 16, 20 * year, 20 * year), naive.Job(1, 0, 1 << 16, year, year)], 1 << 16)
+    work = workload_of(
+        [naive.Job(0, 0, 1 << 16, 20 * year, 20 * year), naive.Job(1, 0, 1 << 16, year, year)],
+        1 << 16,
+    )
     machine, policy = one_host(1 << 16), load_policy("equispatial")
     schedule = run(work, machine, policy)
     assert schedule.end.tolist() == [21 * year, 2 * year]
@@ -117,7 +143,8 @@ def test_where_work_is_more_than_the_loop_counts_the_engine_replays() -> None:
 
 
 def test_with_memory_everyone_ends_and_his_work_is_done_once() -> None:
-    # The audit of every run checks capacity, memory and conserved work; here are its more crowded cases.
+    # The audit of every run checks capacity, memory and conserved work; here are its more crowded
+    # cases.
     for seed in range(size(80, 300)):
         hosts, jobs = random_case(seed)
         rng = random.Random(seed)
@@ -133,11 +160,13 @@ def shares_at(schedule, at: float) -> dict[int, int]:
         int(row): int(procs)
         for row, begin, end, procs, _, _ in schedule.pieces.tolist()
         if begin <= at * SECOND < end
-    }  # fmt: skip
+    }
 
 
 def test_shares_are_equal_but_no_job_has_more_than_it_asks_for() -> None:
-    schedule = schedule_of("equispatial", [(10, 0)], [asked(0, 10, 100), asked(10, 2, 100), asked(10, 9, 100)])
+    schedule = schedule_of(
+        "equispatial", [(10, 0)], [asked(0, 10, 100), asked(10, 2, 100), asked(10, 9, 100)]
+    )
     # 10 processors for requests of 10, 2, 9: levels 4, 2, 4.
     assert shares_at(schedule, 5) == {0: 10}
     assert shares_at(schedule, 10) == {0: 4, 2: 4}
@@ -146,12 +175,16 @@ def test_shares_are_equal_but_no_job_has_more_than_it_asks_for() -> None:
 
 
 def test_the_remainder_goes_one_each_in_order_of_arrival() -> None:
-    schedule = schedule_of("equispatial", [(8, 0)], [asked(0, 8, 90), asked(0, 8, 90), asked(0, 8, 90)])
+    schedule = schedule_of(
+        "equispatial", [(8, 0)], [asked(0, 8, 90), asked(0, 8, 90), asked(0, 8, 90)]
+    )
     assert shares_at(schedule, 0) == {0: 3, 1: 3, 2: 2}
 
 
 def test_with_more_jobs_than_processors_the_last_ones_stand_still() -> None:
-    schedule = schedule_of("equispatial", [(2, 0)], [asked(0, 2, 10), asked(1, 1, 10), asked(2, 1, 10)])
+    schedule = schedule_of(
+        "equispatial", [(2, 0)], [asked(0, 2, 10), asked(1, 1, 10), asked(2, 1, 10)]
+    )
     assert shares_at(schedule, 1) == {0: 1}
     assert seconds(schedule.start) == [0, 1, 11]
     # Job 1 has 2 for a second and 1 from then on: 2 + 18 is its work.
@@ -161,18 +194,25 @@ def test_with_more_jobs_than_processors_the_last_ones_stand_still() -> None:
 def test_between_two_divisions_a_new_job_has_what_is_unallocated() -> None:
     jobs = [asked(0, 4, 1000), asked(100, 6, 1000), asked(150, 2, 1000)]
     schedule = schedule_of("equispatial:interval=300", [(8, 0)], jobs)
-    # Divided at 0; at 100 job 2 takes the 4 that are left, at 150 there are none for job 3; all is divided at 300.
+    # Divided at 0; at 100 job 2 takes the 4 that are left, at 150 there are none for job 3; all is
+    # divided at 300.
     assert seconds(schedule.start) == [0, 100, 300]
     assert shares_at(schedule, 299) == {0: 4, 1: 4}
     assert shares_at(schedule, 300) == {0: 3, 1: 3}
 
 
-def test_a_job_goes_where_it_has_all_that_it_asks_for_else_where_there_is_most_for_each_request() -> None:
+def test_a_job_goes_where_it_has_all_that_it_asks_for_else_where_there_is_most_for_each_request() -> (
+    None
+):
     hosts = [(8, 0), (6, 0)]
-    schedule = schedule_of("equispatial", hosts, [asked(0, 5, 100), asked(0, 4, 100), asked(0, 4, 100)])
+    schedule = schedule_of(
+        "equispatial", hosts, [asked(0, 5, 100), asked(0, 4, 100), asked(0, 4, 100)]
+    )
     # Job 1 goes to the host with the fewest free (6), job 2 to the other, where job 3 fits as well.
     assert schedule.pieces is None
-    schedule = schedule_of("equispatial", hosts, [asked(0, 5, 100), asked(0, 6, 100), asked(0, 4, 100)])
+    schedule = schedule_of(
+        "equispatial", hosts, [asked(0, 5, 100), asked(0, 6, 100), asked(0, 4, 100)]
+    )
     # For job 3: 8 / (6 + 4) on the first host, 6 / (5 + 4) on the second: the first.
     assert shares_at(schedule, 0) == {1: 4}
     assert seconds(schedule.end)[0] == 100
@@ -181,9 +221,9 @@ def test_a_job_goes_where_it_has_all_that_it_asks_for_else_where_there_is_most_f
 def test_a_job_that_waited_for_memory_gets_all_until_it_has_what_it_missed() -> None:
     jobs = [asked(0, 4, 100, memory=6), asked(0, 4, 300, memory=6), asked(0, 4, 200)]
     schedule = schedule_of("equispatial:memory=0", [(4, 10)], jobs)
-    # Jobs 1 and 3 have 2 each until job 1 ends at 200.  Job 2 would have had 1 of (2, 1, 1): it missed 200.  From then on it
-    # has 3, as one is left for job 3: one more than its share of 2, for 200 s.  Job 3 has done 400 + 200 + 200 by 500, and
-    # job 2 600 + 200, and 400 alone.
+    # Jobs 1 and 3 have 2 each until job 1 ends at 200.  Job 2 would have had 1 of (2, 1, 1): it
+    # missed 200.  From then on it has 3, as one is left for job 3: one more than its share of 2,
+    # for 200 s.  Job 3 has done 400 + 200 + 200 by 500, and job 2 600 + 200, and 400 alone.
     assert seconds(schedule.start) == [0, 200, 0]
     assert shares_at(schedule, 200) == shares_at(schedule, 399) == {1: 3, 2: 1}
     assert shares_at(schedule, 400) == {1: 2, 2: 2}
@@ -191,7 +231,11 @@ def test_a_job_that_waited_for_memory_gets_all_until_it_has_what_it_missed() -> 
 
 
 def test_without_memory_a_quantum_shrinks_the_others() -> None:
-    jobs = [asked(0, 4, 100, memory=10), asked(10, 3, 2, memory=8, used=1), asked(30, 3, 50, memory=8, used=1)]
+    jobs = [
+        asked(0, 4, 100, memory=10),
+        asked(10, 3, 2, memory=8, used=1),
+        asked(30, 3, 50, memory=8, used=1),
+    ]
     schedule = schedule_of("equispatial:quantum=5,memory=1", [(4, 11)], jobs)
     # Job 2 ends in its quantum; job 3 does not, and waits for the memory of job 1.
     assert seconds(schedule.start) == [0, 10, 30]
@@ -216,7 +260,9 @@ def test_after_fifty_hours_a_job_gets_all_if_the_others_keep_one() -> None:
 
 
 def submitted(number: int, procs: int, at: int, memory: int = 0) -> Submitted:
-    return Submitted(Job(number=number, submit=at * SECOND, procs=procs, estimate=1000 * SECOND, memory=memory))
+    return Submitted(
+        Job(number=number, submit=at * SECOND, procs=procs, estimate=1000 * SECOND, memory=memory)
+    )
 
 
 def test_closed_hosts_stay_as_they_are_and_share_again_when_they_open() -> None:
@@ -237,7 +283,9 @@ def test_closed_hosts_stay_as_they_are_and_share_again_when_they_open() -> None:
 
 
 def test_a_job_that_is_withdrawn_before_it_began_gives_back_the_memory_of_its_place() -> None:
-    engine = Engine(Machine((Host("a", 1, 10),)), load_policy("equispatial:memory=0"), is_audited=True)
+    engine = Engine(
+        Machine((Host("a", 1, 10),)), load_policy("equispatial:memory=0"), is_audited=True
+    )
     engine.handle(0, [submitted(1, 1, 0, 4), submitted(2, 1, 0, 5), submitted(3, 1, 0, 6)])
     # Job 2 has a place next to job 1, but no processor; for job 3 there is 1 left of 10.
     assert engine.explain(1).code == "processors"
@@ -247,7 +295,9 @@ def test_a_job_that_is_withdrawn_before_it_began_gives_back_the_memory_of_its_pl
 
 
 def test_a_host_that_opens_is_divided() -> None:
-    engine = Engine(Machine((Host("a", 4, 10),)), load_policy("equispatial:interval=10"), is_audited=True)
+    engine = Engine(
+        Machine((Host("a", 4, 10),)), load_policy("equispatial:interval=10"), is_audited=True
+    )
     engine.handle(0, [submitted(1, 4, 0, 1)])
     engine.handle(SECOND, [HostClosed(0)])
     engine.handle(20 * SECOND, [HostOpened(0)])

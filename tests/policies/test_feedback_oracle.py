@@ -1,4 +1,5 @@
-"""The oracle of reacting sources by itself: logs small enough to see which user waits for which job."""
+"""The oracle of reacting sources by itself: logs small enough to see which user waits for which
+job."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ MINUTE = 60 * SECOND
 
 
 def job(
-    number: int, submit: int, wait: int = 0, run: int = 0, user: int = 1, given: tuple[int, int] = (-1, -1)
+    number: int,
+    submit: int,
+    wait: int = 0,
+    run: int = 0,
+    user: int = 1,
+    given: tuple[int, int] = (-1, -1),
 ) -> Logged:
     """Return a job of times in minutes; -1 stays -1."""
 
@@ -26,7 +32,8 @@ def links(*jobs: Logged) -> list[tuple[int, int]]:
 
 
 def test_the_predecessor_is_the_job_of_the_user_that_ended_last():
-    # Job 1 ends at 10, job 2 at 8, job 3 is of another user, job 4 still runs when job 5 comes at 12.
+    # Job 1 ends at 10, job 2 at 8, job 3 is of another user, job 4 still runs when job 5 comes at
+    # 12.
     log = [job(1, 0, 2, 8), job(2, 1, 0, 7), job(3, 2, 0, 9, user=2), job(4, 3, 4, 50), job(5, 12)]
     assert links(*log) == [(-1, 0), (-1, 0), (-1, 0), (-1, 0), (0, 2)]
 
@@ -63,12 +70,19 @@ def test_an_unknown_wait_run_or_user_makes_no_predecessor():
 
 
 def test_where_any_job_names_its_predecessor_nothing_is_derived():
-    log = [job(7, 0, 0, 5), job(8, 6), job(9, 7, given=(7, 3)), job(10, 8, given=(8, -1)), job(11, 9, given=(99, 4))]
+    log = [
+        job(7, 0, 0, 5),
+        job(8, 6),
+        job(9, 7, given=(7, 3)),
+        job(10, 8, given=(8, -1)),
+        job(11, 9, given=(99, 4)),
+    ]
     assert links(*log) == [(-1, 0), (-1, 0), (0, 3), (1, 0), (-1, 0)]
 
 
 def test_a_job_is_submitted_its_think_time_after_its_predecessor():
-    # By the log job 2 comes 2 minutes after job 1, job 3 a minute after job 2; job 4 is of another user.
+    # By the log job 2 comes 2 minutes after job 1, job 3 a minute after job 2; job 4 is of another
+    # user.
     log = [job(1, 0, 0, 10), job(2, 12, 0, 3), job(3, 16), job(4, 17, user=2)]
     assert links(*log) == [(-1, 0), (0, 2), (1, 1), (-1, 0)]
     in_minutes = [minutes * MINUTE for minutes in (14, 25, 30, 17)]

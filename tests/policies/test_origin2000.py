@@ -1,4 +1,5 @@
-"""The policies of the Origin 2000 study against an oracle that was written from the specification alone, job for job."""
+"""The policies of the Origin 2000 study against an oracle that was written from the specification
+alone, job for job."""
 
 from __future__ import annotations
 
@@ -25,11 +26,20 @@ SIZES = ("sj", "mj", "lj")
 def machine_of(hosts: list[oracle.Host], times: list[oracle.TimeClass]) -> Machine:
     """Return the machine of a random workload, with its classes."""
     classes = [
-        JobClass(each.name, limit=each.limit, reserve_wait=each.reserve_wait, kind="time", goes_first=each.goes_first)
+        JobClass(
+            each.name,
+            limit=each.limit,
+            reserve_wait=each.reserve_wait,
+            kind="time",
+            goes_first=each.goes_first,
+        )
         for each in times
     ]
     classes += [JobClass(name, kind="size") for name in SIZES]
-    places = [Host(each.name, each.cpus, each.memory, "b", each.serves, tuple(each.limits.items())) for each in hosts]
+    places = [
+        Host(each.name, each.cpus, each.memory, "b", each.serves, tuple(each.limits.items()))
+        for each in hosts
+    ]
     return Machine(tuple(places), single_host=True, classes=tuple(classes))
 
 
@@ -42,11 +52,22 @@ def workload_of(jobs: list[oracle.Job], machine: Machine) -> Workload:
     absent = column([-1] * len(jobs))
     run = column([min(job.run, job.estimate) for job in jobs])
     return Workload(
-        "random", machine.procs, column([job.sequence for job in jobs]), column([job.submit for job in jobs]),
-        column([job.procs for job in jobs]), column([job.estimate for job in jobs]), run, run,
-        column([job.memory for job in jobs]), absent, absent, absent, np.ones(len(jobs), np.bool_), np.arange(len(jobs)),
+        "random",
+        machine.procs,
+        column([job.sequence for job in jobs]),
+        column([job.submit for job in jobs]),
+        column([job.procs for job in jobs]),
+        column([job.estimate for job in jobs]),
+        run,
+        run,
+        column([job.memory for job in jobs]),
+        absent,
+        absent,
+        absent,
+        np.ones(len(jobs), np.bool_),
+        np.arange(len(jobs)),
         used_memory=column([job.used_memory for job in jobs]),
-    )  # fmt: skip
+    )
 
 
 class Recorded(Lsf):
@@ -56,7 +77,8 @@ class Recorded(Lsf):
         super().__init__("lsf")
         names = [each.name for each in times]
         self._classes = {
-            job.sequence: (names.index(job.time_class), len(names) + SIZES.index(job.size_class)) for job in jobs
+            job.sequence: (names.index(job.time_class), len(names) + SIZES.index(job.size_class))
+            for job in jobs
         }
 
     def _classes_of_rows(self, view: View, rows: list[int]) -> Any:
@@ -65,7 +87,9 @@ class Recorded(Lsf):
         for job in (view.jobs[row] for row in rows):
             time, size = self._classes[job.number]
             fits = any(
-                ranks[place, time, size] >= 0 and host.cpus >= job.procs and host.memory >= job.memory
+                ranks[place, time, size] >= 0
+                and host.cpus >= job.procs
+                and host.memory >= job.memory
                 for place, host in enumerate(view.machine.hosts)
             )
             found.append((time, size, int(fits)))
@@ -82,17 +106,26 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "lxfw-backfill:depth=2": ("priority", {"weights": oracle.LXF_W, "depth": 2}),
     "priority-backfill": ("priority", {"weights": oracle.PRIORITY}),
     "priority-backfill:memory=-1,both=0.25,bypass=3": (
-        "priority", {"weights": {**oracle.PRIORITY, "memory": -1, "pe": 0.25, "bypass": 3}},
+        "priority",
+        {"weights": {**oracle.PRIORITY, "memory": -1, "pe": 0.25, "bypass": 3}},
     ),
-}  # fmt: skip
+}
 
 
 QUANTA: dict[str, dict[str, Any]] = {
     "soon:inner=lxfw-backfill": {"inner": "priority", "weights": oracle.LXF_W},
     "immediate:inner=lxfw-backfill": {"inner": "priority", "weights": oracle.LXF_W},
     "immediate:inner=fcfs-backfill": {"inner": "fcfs"},
-    "immediate:inner=sjf-backfill,inner.depth=3": {"inner": "sjf", "depth": 3, "quantum_end": "estimate"},
-    "soon:inner=sjf-backfill,inner.depth=2": {"inner": "sjf", "depth": 2, "quantum_end": "estimate"},
+    "immediate:inner=sjf-backfill,inner.depth=3": {
+        "inner": "sjf",
+        "depth": 3,
+        "quantum_end": "estimate",
+    },
+    "soon:inner=sjf-backfill,inner.depth=2": {
+        "inner": "sjf",
+        "depth": 2,
+        "quantum_end": "estimate",
+    },
 }
 
 
@@ -100,14 +133,24 @@ QUANTA: dict[str, dict[str, Any]] = {
 def test_quanta_are_the_oracles(policy: str) -> None:
     for seed in range(size(40, 150)):
         jobs, hosts, times = checks.random_workload(random.Random(seed))
-        jobs = [job for job in jobs if any(host.cpus >= job.procs and host.memory >= job.memory for host in hosts)]
+        jobs = [
+            job
+            for job in jobs
+            if any(host.cpus >= job.procs and host.memory >= job.memory for host in hosts)
+        ]
         jobs.sort(key=lambda job: (job.submit, job.sequence))
         machine = machine_of(hosts, times)
-        schedule = Calendar(workload_of(jobs, machine), machine, load_policy(policy), is_audited=True).run()
+        schedule = Calendar(
+            workload_of(jobs, machine), machine, load_policy(policy), is_audited=True
+        ).run()
         outcome = oracle.simulate(jobs, hosts, times, policy.partition(":")[0], **QUANTA[policy])
         assert schedule.end.tolist() == [outcome[job.sequence].end for job in jobs], seed
-        starts = [(outcome[job.sequence].first_start, outcome[job.sequence].final_start) for job in jobs]
-        assert all(start in both for start, both in zip(schedule.start.tolist(), starts, strict=True)), seed
+        starts = [
+            (outcome[job.sequence].first_start, outcome[job.sequence].final_start) for job in jobs
+        ]
+        assert all(
+            start in both for start, both in zip(schedule.start.tolist(), starts, strict=True)
+        ), seed
 
 
 @pytest.mark.parametrize("policy", CASES)
@@ -116,14 +159,19 @@ def test_every_start_is_the_oracles(policy: str) -> None:
     for seed in range(size(40, 150)):
         jobs, hosts, times = checks.random_workload(random.Random(seed))
         if name != "lsf":
-            jobs = [job for job in jobs if any(host.cpus >= job.procs and host.memory >= job.memory for host in hosts)]
+            jobs = [
+                job
+                for job in jobs
+                if any(host.cpus >= job.procs and host.memory >= job.memory for host in hosts)
+            ]
         jobs.sort(key=lambda job: (job.submit, job.sequence))
         machine = machine_of(hosts, times)
         ours = Recorded(jobs, times) if name == "lsf" else load_policy(policy)
         schedule = Calendar(workload_of(jobs, machine), machine, ours, is_audited=True).run()
         outcome = oracle.simulate(jobs, hosts, times, name, **parameters)
         expected = [
-            -1 if outcome[job.sequence].final_start is None else outcome[job.sequence].final_start for job in jobs
+            -1 if outcome[job.sequence].final_start is None else outcome[job.sequence].final_start
+            for job in jobs
         ]
         assert schedule.start.tolist() == expected, seed
 

@@ -1,4 +1,5 @@
-"""The priority-backfill family: each weight, each reading, and EASY as a special case (oracle: test_origin2000.py)."""
+"""The priority-backfill family: each weight, each reading, and EASY as a special case (oracle:
+test_origin2000.py)."""
 
 from __future__ import annotations
 
@@ -49,8 +50,12 @@ def test_on_one_host_it_is_easy_to_the_microsecond(policy: str, other: str) -> N
         assert np.array_equal(one.kind, two.kind), seed
 
 
-def submitted(number: int, *, submit: int = 0, procs: int = 1, estimate: int = HOUR, memory: int = 0) -> Submitted:
-    return Submitted(Job(number=number, submit=submit, procs=procs, estimate=estimate, memory=memory))
+def submitted(
+    number: int, *, submit: int = 0, procs: int = 1, estimate: int = HOUR, memory: int = 0
+) -> Submitted:
+    return Submitted(
+        Job(number=number, submit=submit, procs=procs, estimate=estimate, memory=memory)
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,24 +72,41 @@ def submitted(number: int, *, submit: int = 0, procs: int = 1, estimate: int = H
         ("both=1", [(1, 0, 6, HOUR, 10), (2, 0, 5, HOUR, 1000 << 20)], 1),
     ],
 )
-def test_each_weight_alone(weight: str, jobs: list[tuple[int, int, int, int, int]], first: int) -> None:
+def test_each_weight_alone(
+    weight: str, jobs: list[tuple[int, int, int, int, int]], first: int
+) -> None:
     zeros = [name for name in ("wait", "xfactor", "procs") if not weight.startswith(f"{name}=")]
     machine = Machine((Host("m", 8, 4000 << 20),), single_host=True)
     engine = Engine(
-        machine, load_policy(f"priority-backfill:{weight},{','.join(f'{name}=0' for name in zeros)}"), is_audited=True
+        machine,
+        load_policy(f"priority-backfill:{weight},{','.join(f'{name}=0' for name in zeros)}"),
+        is_audited=True,
     )
     engine.handle(0, [submitted(0, procs=8, memory=1)])
-    events = [submitted(number, submit=submit * SECOND, procs=procs, estimate=estimate, memory=memory)
-              for number, submit, procs, estimate, memory in jobs]  # fmt: skip
+    events = [
+        submitted(number, submit=submit * SECOND, procs=procs, estimate=estimate, memory=memory)
+        for number, submit, procs, estimate, memory in jobs
+    ]
     for event in sorted(events, key=lambda event: event.job.submit):
         engine.handle(event.job.submit, [event])
     done = engine.handle(HOUR, [Finished(0)])
-    assert next(engine.view().jobs[action.row].number for action in done.actions if isinstance(action, Start)) == first
+    assert (
+        next(
+            engine.view().jobs[action.row].number
+            for action in done.actions
+            if isinstance(action, Start)
+        )
+        == first
+    )
 
 
 def priorities(policy: PriorityBackfill, view: View, *, is_afterwards: bool = False) -> list[float]:
     """Return the priority of each waiting row at this instant, or at the pass just over."""
-    tables = policy._tables_afterwards(view) if is_afterwards or view.memory is None else view.memory.tables
+    tables = (
+        policy._tables_afterwards(view)
+        if is_afterwards or view.memory is None
+        else view.memory.tables
+    )
     return row_priorities(view.now, jobs_of(view), view.queue, tables).tolist()
 
 
@@ -94,7 +116,11 @@ def test_a_bypass_counts_from_the_next_pass_on() -> None:
     engine = Engine(one_host(4), policy, is_audited=True)
     engine.handle(0, [submitted(0, procs=3, estimate=HOUR)])
     done = engine.handle(
-        1, [submitted(1, submit=1, procs=4, estimate=HOUR), submitted(2, submit=1, procs=1, estimate=SECOND)]
+        1,
+        [
+            submitted(1, submit=1, procs=4, estimate=HOUR),
+            submitted(2, submit=1, procs=1, estimate=SECOND),
+        ],
     )
     assert [action.row for action in done.actions if isinstance(action, Start)] == [2]
     view = engine.view()
@@ -105,7 +131,8 @@ def test_a_bypass_counts_from_the_next_pass_on() -> None:
 
 
 def test_a_sticky_reservation_outlasts_a_shorter_arrival() -> None:
-    # Three jobs: the first runs, the second gets the reservation; then a shorter one comes that would take its place.
+    # Three jobs: the first runs, the second gets the reservation; then a shorter one comes that
+    # would take its place.
     def starts(policy: str) -> list[int]:
         work = workload_of(
             [
@@ -130,7 +157,8 @@ def _naive(sequence: int, submit: int, procs: int, estimate: int, run: int):
 def test_a_sticky_reservation_ends_where_its_job_leaves_the_queue_for_closed_hosts() -> None:
     engine = Engine(one_host(4), load_policy("sjf-backfill"))
     engine.handle(0, [Submitted(Job(number=1, submit=0, procs=4, estimate=10_000_000))])
-    engine.handle(1, [Submitted(Job(number=2, submit=1, procs=4, estimate=5_000_000))])  # job 2 has a reservation now
+    # Job 2 has a reservation now.
+    engine.handle(1, [Submitted(Job(number=2, submit=1, procs=4, estimate=5_000_000))])
     engine.handle(2, [HostClosed(0)])
     engine.handle(3, [Submitted(Job(number=3, submit=3, procs=4, estimate=2_000_000))])
     assert engine.parked == (1, 2)
@@ -142,10 +170,20 @@ def test_a_sticky_reservation_ends_where_its_job_leaves_the_queue_for_closed_hos
 def test_a_job_goes_to_the_host_with_the_fewest_free_processors() -> None:
     engine = Engine(MACHINE, load_policy("fcfs-backfill"), is_audited=True)
     done = engine.handle(
-        0, [submitted(1, procs=2, memory=600), submitted(2, procs=1, memory=600), submitted(3, procs=2)]
+        0,
+        [
+            submitted(1, procs=2, memory=600),
+            submitted(2, procs=1, memory=600),
+            submitted(3, procs=2),
+        ],
     )
-    places = {action.row: HOSTS[action.allocation[0].host].name for action in done.actions if isinstance(action, Start)}
-    # d (2 processors) is the fullest; then b (4); then of a and c, equal, the first that has the memory.
+    places = {
+        action.row: HOSTS[action.allocation[0].host].name
+        for action in done.actions
+        if isinstance(action, Start)
+    }
+    # d (2 processors) is the fullest; then b (4); then of a and c, equal, the first that has the
+    # memory.
     assert places == {0: "d", 1: "b", 2: "b"}
 
 

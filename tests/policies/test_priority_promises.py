@@ -1,4 +1,5 @@
-"""What the priority-backfill family promises: exact weights, reservations that stick or not, no job starves."""
+"""What the priority-backfill family promises: exact weights, reservations that stick or not, no job
+starves."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ NAMES = ("wait", "xfactor", "procs", "memory", "both", "bypass")
     ],
 )
 def test_each_weight_weighs_its_own_measure(name: str, value: float) -> None:
-    # Job 1 holds 6 of 8 processors for ten hours, job 2 waits for 3 from 0 on, job 3 starts behind it at 1 s and is gone.
+    # Job 1 holds 6 of 8 processors for ten hours, job 2 waits for 3 from 0 on, job 3 starts behind
+    # it at 1 s and is gone.
     weights = ",".join(f"{each}={1 if each == name else 0}" for each in NAMES)
     policy = load_policy(f"priority-backfill:{weights}")
     assert isinstance(policy, PriorityBackfill)
@@ -63,9 +65,12 @@ def test_each_weight_weighs_its_own_measure(name: str, value: float) -> None:
         ("easy:order=sjf", 2),
     ],
 )
-def test_a_reservation_is_of_the_highest_priority_now_but_sticks_under_sjf(policy: str, first: int) -> None:
-    # All 4 processors until 100 s.  Job 1 (10 h) has the reservation from 0 on.  Job 2 (a minute, from 1 s) is behind it by
-    # submission alone; at 100 s its expansion factor is 1 + 99/60, that of job 1 is 1 + 100/36000.
+def test_a_reservation_is_of_the_highest_priority_now_but_sticks_under_sjf(
+    policy: str, first: int
+) -> None:
+    # All 4 processors until 100 s.  Job 1 (10 h) has the reservation from 0 on.  Job 2 (a minute,
+    # from 1 s) is behind it by submission alone; at 100 s its expansion factor is 1 + 99/60, that
+    # of job 1 is 1 + 100/36000.
     jobs = [
         Asked(0, 0, 4, 100 * SECOND, 100 * SECOND),
         Asked(1, 0, 4, 10 * HOUR, 10 * HOUR),
@@ -83,7 +88,12 @@ def test_what_sticks_stays_until_it_starts_and_only_moves_earlier(depth: int, ki
     for seed, work in cases(MACHINES[kind], 80):
         before: list[tuple[int, int, int]] = []
 
-        def look(engine: Engine, done: Round, seed: int = seed, before: list[tuple[int, int, int]] = before) -> None:
+        def look(
+            engine: Engine,
+            done: Round,
+            seed: int = seed,
+            before: list[tuple[int, int, int]] = before,
+        ) -> None:
             nonlocal kept, moved
             waiting = set(engine.view().queue.tolist())
             now = {row: (host, at) for row, host, at in engine.view().memory.held}
@@ -98,7 +108,9 @@ def test_what_sticks_stays_until_it_starts_and_only_moves_earlier(depth: int, ki
                     assert done.at <= at, (seed, row)
             before[:] = engine.view().memory.held
 
-        Calendar(work, MACHINES[kind], load_policy(f"sjf-backfill:depth={depth}"), is_audited=True).run(look)
+        Calendar(
+            work, MACHINES[kind], load_policy(f"sjf-backfill:depth={depth}"), is_audited=True
+        ).run(look)
     assert kept > 100
     assert moved > 0
 
@@ -108,7 +120,8 @@ SHORTEST, LONGEST = 500, 700
 
 
 def stream(seed: int, count: int) -> tuple[list[Asked], int]:
-    """Small jobs that overlap without an end, for half of the processors, and one job that needs all 4."""
+    """Small jobs that overlap without an end, for half of the processors, and one job that needs
+    all 4."""
     rng = random.Random(seed)
     rows, at = [(1000 * SECOND, 4, rng.choice([1, 5, 10]) * HOUR)], 0
     for _ in range(count):
@@ -116,17 +129,21 @@ def stream(seed: int, count: int) -> tuple[list[Asked], int]:
         rows.append((at, rng.choice([1, 2]), run))
         at += rng.randint(300, 480) * SECOND
     rows.sort()
-    jobs = [Asked(number, submit, procs, run, run) for number, (submit, procs, run) in enumerate(rows)]
+    jobs = [
+        Asked(number, submit, procs, run, run) for number, (submit, procs, run) in enumerate(rows)
+    ]
     return jobs, next(job.sequence for job in jobs if job.procs == 4)
 
 
 @pytest.mark.parametrize(
-    ("policy", "wait", "factor"), [("lxfw-backfill", 0.0167, 1), ("lxf-backfill", 0, 1), ("priority-backfill", 1, 5)]
+    ("policy", "wait", "factor"),
+    [("lxfw-backfill", 0.0167, 1), ("lxf-backfill", 0, 1), ("priority-backfill", 1, 5)],
 )
 def test_no_job_starves(policy: str, wait: float, factor: float) -> None:
-    # A job of higher priority can overtake the wide job.  A small one has waited for at most 2 x 700 s when it starts,
-    # for it fits as soon as the wide job or two small ones are gone.  So from some wait on the wide job has the highest
-    # priority for ever, and it starts when the running jobs end.
+    # A job of higher priority can overtake the wide job.  A small one has waited for at most 2 x
+    # 700 s when it starts, for it fits as soon as the wide job or two small ones are gone.  So from
+    # some wait on the wide job has the highest priority for ever, and it starts when the running
+    # jobs end.
     for seed in range(10):
         found = []
         for count in (300, 600):
@@ -137,7 +154,8 @@ def test_no_job_starves(policy: str, wait: float, factor: float) -> None:
             hours = most / (wait + factor / (jobs[wide].estimate / HOUR))
             assert found[-1] <= jobs[wide].submit + hours * HOUR + LONGEST * SECOND, seed
             assert found[-1] < jobs[-1].submit, seed
-            # The same jobs do starve it where the shortest is always first and no job has a reservation.
+            # The same jobs do starve it where the shortest is always first and no job has a
+            # reservation.
             starving = run_named(workload_of(jobs, 4), "easy:order=sjf")
             assert starving.start[wide] > jobs[-1].submit, seed
         assert found[0] == found[1], (seed, "what comes later decides")

@@ -128,10 +128,16 @@ def test_every_policy_says_where_it_comes_from() -> None:
             ["immediate:inner=lsf,protect=60"],
             "immediate:inner=lsf,protect=60",
         ),
-        ("immediate:protect=60,inner=lsf", ["immediate:inner=lsf,protect=60"], "immediate:inner=lsf,protect=60"),
-        ("immediate:inner=lsf", ["immediate:inner=lsf,protect=60"], "immediate:inner=lsf"),  # is not there
+        (
+            "immediate:protect=60,inner=lsf",
+            ["immediate:inner=lsf,protect=60"],
+            "immediate:inner=lsf,protect=60",
+        ),
+        # Is not there.
+        ("immediate:inner=lsf", ["immediate:inner=lsf,protect=60"], "immediate:inner=lsf"),
         ("easy:depth=none", ["easy"], "easy:depth=none"),
-        ("no_such_module_at_all:Class", ["easy"], "no_such_module_at_all:Class"),  # and nothing is imported
+        # And nothing is imported.
+        ("no_such_module_at_all:Class", ["easy"], "no_such_module_at_all:Class"),
     ],
 )
 def test_a_policy_is_found_by_what_one_types(typed: str, names: list[str], found: str) -> None:

@@ -1,5 +1,5 @@
-"""Named resources of hosts: worked case 7 of docs/spec/production.md, and random workloads against an oracle, live and
-compiled."""
+"""Named resources of hosts: worked case 7 of docs/spec/production.md, and random workloads against
+an oracle, live and compiled."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from tests.oracle.naive import Job
 from tests.policies import naive_resources as naive
 
 SECOND = 1_000_000
-TWO = Machine((Host("h1", 8, resources=(("gpu", 2),)), Host("h2", 8, resources=(("gpu", 2),))), single_host=True)
+TWO = Machine(
+    (Host("h1", 8, resources=(("gpu", 2),)), Host("h2", 8, resources=(("gpu", 2),))),
+    single_host=True,
+)
 RUNNING = [(8, 0, 100), (2, 2, 50)]
 J1, J2, J2_LONG, J3, J4 = (4, 2, 60), (6, 0, 40), (6, 0, 60), (1, 1, 30), (4, 0, 200)
 SHORT = RUNNING + [J1, J2, J3]
@@ -36,7 +39,8 @@ LONG = RUNNING + [J1, J2_LONG, J3, J4]
 
 
 class EasyByProfile:
-    """EASY as a user writes it: what fits with the running jobs and the head's reservation starts."""
+    """EASY as a user writes it: what fits with the running jobs and the head's reservation
+    starts."""
 
     def decide(self, view: View) -> Iterable[Action]:
         free, profile, has_head = view.free_now(), view.resources.profile(), False
@@ -52,7 +56,8 @@ class EasyByProfile:
 
 
 class ConservativeByProfile:
-    """Conservative backfilling from scratch as a user writes it: each waiting job has a reservation, in order of arrival."""
+    """Conservative backfilling from scratch as a user writes it: each waiting job has a
+    reservation, in order of arrival."""
 
     def decide(self, view: View) -> Iterable[Action]:
         profile, coming = view.resources.profile(), []
@@ -84,7 +89,10 @@ class FirstFit:
 
 def work_of(jobs: list[tuple[int, int, int]], procs_total: int = 16) -> Workload:
     """Return a workload of (processors, gpus, seconds), all submitted at once."""
-    work = workload_of([Job(0, 0, procs, seconds * SECOND, seconds * SECOND) for procs, _, seconds in jobs], procs_total)
+    work = workload_of(
+        [Job(0, 0, procs, seconds * SECOND, seconds * SECOND) for procs, _, seconds in jobs],
+        procs_total,
+    )
     return work.changed(resources={"gpu": np.array([gpus for _, gpus, _ in jobs], np.int64)})
 
 
@@ -93,19 +101,25 @@ def starts_of(schedule: Schedule) -> list[tuple[int, int]]:
     return list(zip((schedule.start // SECOND).tolist(), schedule.host.tolist(), strict=True))
 
 
-def replayed(policy: Policy, jobs: list[tuple[int, int, int]], driver: str) -> list[tuple[int, int]]:
+def replayed(
+    policy: Policy, jobs: list[tuple[int, int, int]], driver: str
+) -> list[tuple[int, int]]:
     return starts_of(run(work_of(jobs), TWO, policy, driver=driver, is_audited=True))
 
 
 EASY: list[Callable[[], tuple[Policy, str]]] = [
-    lambda: (load_policy("easy"), "engine"), lambda: (load_policy("easy"), "compiled"), lambda: (EasyByProfile(), "engine"),
-    lambda: (load_policy("fcfs-backfill"), "engine"), lambda: (load_policy("fcfs-backfill"), "compiled"),
-]  # fmt: skip
+    lambda: (load_policy("easy"), "engine"),
+    lambda: (load_policy("easy"), "compiled"),
+    lambda: (EasyByProfile(), "engine"),
+    lambda: (load_policy("fcfs-backfill"), "engine"),
+    lambda: (load_policy("fcfs-backfill"), "compiled"),
+]
 
 
 @pytest.mark.parametrize("made", EASY)
 def test_worked_case_7_under_easy(made: Callable[[], tuple[Policy, str]]) -> None:
-    # J3 starts when a gpu is free on a host with a processor: on h1 at 100, since J1 has both of h2 until 110.
+    # J3 starts when a gpu is free on a host with a processor: on h1 at 100, since J1 has both of h2
+    # until 110.
     assert replayed(*(made()[0], SHORT), made()[1]) == [(0, 0), (0, 1), (50, 1), (0, 1), (100, 0)]
     # J2 of 60 s would take the processors of J1 at 50; J4 leaves them.
     found = replayed(*(made()[0], LONG), made()[1])
@@ -115,15 +129,20 @@ def test_worked_case_7_under_easy(made: Callable[[], tuple[Policy, str]]) -> Non
 
 
 CONSERVATIVE: list[Callable[[], tuple[Policy, str]]] = [
-    lambda: (load_policy("conservative"), "engine"), lambda: (load_policy("conservative"), "auto"),
-    lambda: (ConservativeByProfile(), "engine"), lambda: (load_policy("hybrid:depth=99"), "engine"),
+    lambda: (load_policy("conservative"), "engine"),
+    lambda: (load_policy("conservative"), "auto"),
+    lambda: (ConservativeByProfile(), "engine"),
+    lambda: (load_policy("hybrid:depth=99"), "engine"),
     lambda: (load_policy("hybrid:depth=99"), "compiled"),
-]  # fmt: skip
-"""A kept plan has no compiled loop over hosts; with a reservation for every job, a list scheduler has one."""
+]
+"""A kept plan has no compiled loop over hosts; with a reservation for every job, a list scheduler
+has one."""
 
 
 @pytest.mark.parametrize("made", CONSERVATIVE)
-def test_worked_case_7_under_conservative_backfilling(made: Callable[[], tuple[Policy, str]]) -> None:
+def test_worked_case_7_under_conservative_backfilling(
+    made: Callable[[], tuple[Policy, str]],
+) -> None:
     policy, driver = made()
     assert replayed(policy, SHORT, driver) == [(0, 0), (0, 1), (50, 1), (0, 1), (100, 0)]
     assert replayed(policy, LONG, driver) == [(0, 0), (0, 1), (50, 1), (100, 0), (100, 0), (0, 1)]
@@ -134,23 +153,33 @@ def test_the_reservation_of_the_head_stands_on_a_host() -> None:
         seen: list[Any] = []
         policy = load_policy("easy")
         run(
-            work_of(jobs), TWO, policy, driver="engine",
-            observe=lambda engine, done, policy=policy, seen=seen: seen.append((done.at, policy.reserved_after(engine.view()))),
-        )  # fmt: skip
+            work_of(jobs),
+            TWO,
+            policy,
+            driver="engine",
+            observe=lambda engine, done, policy=policy, seen=seen: seen.append(
+                (done.at, policy.reserved_after(engine.view()))
+            ),
+        )
         assert seen[0] == (0, [(2, 1, 50 * SECOND)])
 
 
 def test_the_compiled_loop_makes_the_same_reservation() -> None:
-    for jobs in (SHORT[:4], RUNNING + [J1, J4]):  # the last pass that leaves a job waiting is that before J1 starts
+    # The last pass that leaves a job waiting is that before J1 starts.
+    for jobs in (SHORT[:4], RUNNING + [J1, J4]):
         compiled, kept = compiled_of(load_policy("easy"), TWO), []
         assert compiled is not None
         assert compiled.decide is lists.decide_on_hosts
 
-        def new_memory(work: Workload, machine: Machine, made=compiled.new_memory, kept=kept) -> Any:
+        def new_memory(
+            work: Workload, machine: Machine, made=compiled.new_memory, kept=kept
+        ) -> Any:
             kept.append(made(work, machine))
             return kept[-1]
 
-        replay = CompiledReplay(work_of(jobs), TWO, msgspec.structs.replace(compiled, new_memory=new_memory), "easy")
+        replay = CompiledReplay(
+            work_of(jobs), TWO, msgspec.structs.replace(compiled, new_memory=new_memory), "easy"
+        )
         schedule = replay.run()
         assert starts_of(schedule)[2] == (50, 1)
         assert kept[0].held[[ROW, WHERE, AT], 0].tolist() == [2, 1, 50 * SECOND]
@@ -158,7 +187,12 @@ def test_the_compiled_loop_makes_the_same_reservation() -> None:
 
 @pytest.mark.parametrize("is_by_engine", [True, False])
 def test_a_resource_model_knows_the_resources(is_by_engine: bool) -> None:
-    assert replayed(FirstFit(is_by_engine), SHORT, "engine")[:4] == [(0, 0), (0, 1), (50, 1), (0, 1)]
+    assert replayed(FirstFit(is_by_engine), SHORT, "engine")[:4] == [
+        (0, 0),
+        (0, 1),
+        (50, 1),
+        (0, 1),
+    ]
 
 
 def random_case(seed: int) -> tuple[Machine, Workload, list[naive.Need], list[naive.Task]]:
@@ -169,19 +203,33 @@ def random_case(seed: int) -> tuple[Machine, Workload, list[naive.Need], list[na
     for place in range(rng.randint(1, 4)):
         cpus, memory = rng.randint(1, 8), rng.randint(1, 6) if has_memory else 0
         amounts = {name: rng.choice((0, 1, 2, 4)) for name in names}
-        said = tuple((name, amount) for name, amount in rng.sample(sorted(amounts.items()), len(names)) if amount)
+        said = tuple(
+            (name, amount)
+            for name, amount in rng.sample(sorted(amounts.items()), len(names))
+            if amount
+        )
         hosts.append(Host(f"h{place}", cpus, memory, resources=said))
         there.append((cpus, memory, *amounts.values()))
     tasks, submit = [], 0
     for _ in range(rng.randint(1, 25)):
         submit += rng.choice((0, 0, 1, 4, 10)) * SECOND // 4
         host = rng.choice(there)
-        need = (rng.randint(1, host[0]), *(rng.choice((0, 0, rng.randint(0, amount))) for amount in host[1:]))
+        need = (
+            rng.randint(1, host[0]),
+            *(rng.choice((0, 0, rng.randint(0, amount))) for amount in host[1:]),
+        )
         estimate = rng.choice((1, 2, 4, rng.randint(1, 60))) * SECOND // 4
-        tasks.append(naive.Task(submit, need, estimate, estimate if rng.random() < 0.5 else rng.randint(0, estimate)))
+        tasks.append(
+            naive.Task(
+                submit, need, estimate, estimate if rng.random() < 0.5 else rng.randint(0, estimate)
+            )
+        )
     jobs = [Job(0, task.submit, task.need[0], task.estimate, task.run) for task in tasks]
     work = workload_of(jobs, sum(host.cpus for host in hosts), [task.need[1] for task in tasks])
-    columns = {name: np.array([task.need[place] for task in tasks], np.int64) for place, name in enumerate(names, 2)}
+    columns = {
+        name: np.array([task.need[place] for task in tasks], np.int64)
+        for place, name in enumerate(names, 2)
+    }
     return Machine(tuple(hosts), single_host=True), work.changed(resources=columns), there, tasks
 
 
@@ -201,7 +249,9 @@ def test_easy_is_that_of_the_oracle_live_and_compiled() -> None:
                 schedule = run(work, machine, load_policy(name), driver=driver, is_audited=True)
                 assert_as_the_oracle(schedule, expected, f"{name} {driver} {seed}")
         schedule = run(work, machine, EasyByProfile(), is_audited=True)
-        if len(hosts) == 1:  # among several, a profile prefers those that had the fewest processors free before the pass
+        # Among several, a profile prefers those that had the fewest processors free before the
+        # pass.
+        if len(hosts) == 1:
             assert_as_the_oracle(schedule, expected, f"by profile {seed}")
 
 
@@ -225,16 +275,26 @@ def test_conservative_backfilling_is_that_of_the_oracle() -> None:
 
 
 LISTS = (
-    "fcfs", "hybrid", "hybrid:depth=5", "easy:order=lxf", "sjf-backfill", "sjf-backfill:depth=3", "lxfw-backfill",
-    "priority-backfill:memory=1,both=1", "lxf-backfill:bypass=2",
-)  # fmt: skip
+    "fcfs",
+    "hybrid",
+    "hybrid:depth=5",
+    "easy:order=lxf",
+    "sjf-backfill",
+    "sjf-backfill:depth=3",
+    "lxfw-backfill",
+    "priority-backfill:memory=1,both=1",
+    "lxf-backfill:bypass=2",
+)
 
 
 @pytest.mark.parametrize("name", LISTS)
 def test_every_list_scheduler_is_the_same_live_and_compiled(name: str) -> None:
     for seed in range(size(25, 300)):
         machine, work, _, _ = random_case(seed)
-        both = [run(work, machine, load_policy(name), driver=driver, is_audited=True) for driver in ("engine", "compiled")]
+        both = [
+            run(work, machine, load_policy(name), driver=driver, is_audited=True)
+            for driver in ("engine", "compiled")
+        ]
         assert same_schedule(*both), seed
 
 
@@ -244,15 +304,32 @@ def test_predictions_go_around_them() -> None:
         for inner in ("easy", "conservative"):
             schedule = run(work, machine, load_policy(f"predicted:inner={inner}"), is_audited=True)
             rejected = {each.row for each in schedule.rejected}
-            assert all((start >= 0) != (row in rejected) for row, start in enumerate(schedule.start.tolist()))
+            assert all(
+                (start >= 0) != (row in rejected)
+                for row, start in enumerate(schedule.start.tolist())
+            )
 
 
 @pytest.mark.parametrize(
-    "name", ["lsf", "immediate", "soon", "equispatial", "taskqueues", "qops", "slack", "scojo", "bottom-line"]
+    "name",
+    [
+        "lsf",
+        "immediate",
+        "soon",
+        "equispatial",
+        "taskqueues",
+        "qops",
+        "slack",
+        "scojo",
+        "bottom-line",
+    ],
 )
 @pytest.mark.parametrize("driver", ["auto", "engine"])
 def test_policies_that_count_themselves_refuse_the_machine_by_name(name: str, driver: str) -> None:
-    with pytest.raises(UsageError, match=rf"policy {name}.* counts only processors and memory.* also have gpu; choose"):
+    with pytest.raises(
+        UsageError,
+        match=rf"policy {name}.* counts only processors and memory.* also have gpu; choose",
+    ):
         run(work_of(SHORT), TWO, load_policy(name), driver=driver)
     run(work_of([(1, 0, 10)]).changed(resources={}), one_host(8), load_policy(name), driver=driver)
 
@@ -260,7 +337,9 @@ def test_policies_that_count_themselves_refuse_the_machine_by_name(name: str, dr
 def test_what_no_host_has_is_refused_alike_live_and_compiled() -> None:
     jobs = [*SHORT, (1, 3, 10), (8, 1, 10)]
     work = work_of(jobs)
-    work = work.changed(resources=work.resources | {"fpga": np.array([0, 0, 0, 0, 1, 0, 0], np.int64)})
+    work = work.changed(
+        resources=work.resources | {"fpga": np.array([0, 0, 0, 0, 1, 0, 0], np.int64)}
+    )
     for driver in ("engine", "compiled"):
         schedule = run(work, TWO, load_policy("easy"), driver=driver, is_audited=True)
         assert [(each.row, each.code, each.text) for each in schedule.rejected] == [

@@ -1,4 +1,5 @@
-"""Time slices, groups and the bottom line: against the oracle, job for job and piece for piece, and what they keep to."""
+"""Time slices, groups and the bottom line: against the oracle, job for job and piece for piece, and
+what they keep to."""
 
 from __future__ import annotations
 
@@ -42,12 +43,18 @@ SLICES: dict[str, dict[str, object]] = {
     "scojo:smart=no": {"smart": False},
     "scojo:switch=0": {"switch": 0},
     "scojo:cycle=3000,switch=7,backfill=easy,smart=no": {
-        "cycle": 3000 * SECOND, "switch": 7 * SECOND, "backfill": "easy", "smart": False,
+        "cycle": 3000 * SECOND,
+        "switch": 7 * SECOND,
+        "backfill": "easy",
+        "smart": False,
     },
     "scojo:cycle=2000,switch=3,short=100,class_by=queue": {
-        "cycle": 2000 * SECOND, "switch": 3 * SECOND, "short": 100 * SECOND, "class_by": "queue",
+        "cycle": 2000 * SECOND,
+        "switch": 3 * SECOND,
+        "short": 100 * SECOND,
+        "class_by": "queue",
     },
-}  # fmt: skip
+}
 """Policies without groups, and what the oracle calls the same."""
 
 _SMALL = "least_medium=3,most_medium=6,least_long=3,most_long=6"
@@ -74,14 +81,17 @@ BOTTOM: dict[str, dict[str, object]] = {
 
 
 def random_asked(seed: int, least: int, most: int, estimates: tuple[int, ...]) -> list[Asked]:
-    """Return a small workload of ties, zero lengths, full widths and jobs at the borders of the classes."""
+    """Return a small workload of ties, zero lengths, full widths and jobs at the borders of the
+    classes."""
     draw, at, jobs = random.Random(seed), 0, []
     for _ in range(draw.randint(least, most)):
         at += draw.choice((0, 0, 1, 30, 300, 900, 1500 if len(estimates) == len(LASTING) else 8000))
         estimate = draw.choice(estimates)
         run = draw.choice((estimate, estimate, estimate // 2, 0, estimate // 7))
         procs = draw.choice((1, 1, 2, 3, 4, 5, 8))
-        jobs.append(Asked(at * SECOND, procs, estimate * SECOND, run * SECOND, draw.choice((1, 2, 3))))
+        jobs.append(
+            Asked(at * SECOND, procs, estimate * SECOND, run * SECOND, draw.choice((1, 2, 3)))
+        )
     return jobs
 
 
@@ -99,7 +109,9 @@ def assert_as_the_oracle(schedule: Schedule, expected: Outcome, context: object)
 def test_slices_are_those_of_the_oracle_job_for_job(policy: str) -> None:
     for seed in range(size(25, 60)):
         jobs = random_asked(seed, 2, 25, ESTIMATES)
-        assert_as_the_oracle(run_named(work_of(jobs), policy), simulate(jobs, PROCS, **SLICES[policy]), seed)
+        assert_as_the_oracle(
+            run_named(work_of(jobs), policy), simulate(jobs, PROCS, **SLICES[policy]), seed
+        )
 
 
 @pytest.mark.parametrize("policy", GROUPS)
@@ -111,7 +123,11 @@ def test_groups_are_those_of_the_oracle_and_so_is_what_their_search_costs(policy
         expected = simulate(jobs, PROCS, **_GROUPS, **GROUPS[policy])
         assert_as_the_oracle(calendar.run(), expected, seed)
         counts = calendar.engine.view().memory.counts
-        assert (sum(counts.groups), counts.nodes, counts.pruned) == (len(expected.groups), expected.nodes, expected.pruned)
+        assert (sum(counts.groups), counts.nodes, counts.pruned) == (
+            len(expected.groups),
+            expected.nodes,
+            expected.pruned,
+        )
         assert sum(counts.grouped) == sum(len(rows) for _, _, rows in expected.groups)
         formed += len(expected.groups)
     assert formed > 20
@@ -125,11 +141,14 @@ def test_the_bottom_line_is_that_of_the_oracle(policy: str) -> None:
         assert_as_the_oracle(run_named(work_of(jobs), policy), expected, seed)
 
 
-@pytest.mark.parametrize("policy", ["scojo", f"scojo-groups:{_SMALL}", "scojo:switch=0,backfill=easy"])
+@pytest.mark.parametrize(
+    "policy", ["scojo", f"scojo-groups:{_SMALL}", "scojo:switch=0,backfill=easy"]
+)
 def test_jobs_run_on_the_nodes_of_the_oracle_piece_for_piece(policy: str) -> None:
-    settings: dict[str, object] = {**SLICES, **{name: _GROUPS | more for name, more in GROUPS.items()}}.get(
-        policy, {"switch": 0, "backfill": "easy"}
-    )
+    settings: dict[str, object] = {
+        **SLICES,
+        **{name: _GROUPS | more for name, more in GROUPS.items()},
+    }.get(policy, {"switch": 0, "backfill": "easy"})
     for seed in range(25):
         jobs = random_asked(seed, 6, 30, LASTING)
         pieces: list[tuple[int, int, int, tuple[int, ...]]] = []
@@ -145,23 +164,43 @@ def test_jobs_run_on_the_nodes_of_the_oracle_piece_for_piece(policy: str) -> Non
                     pieces.append((action.row, begin, done.at, nodes))
                 elif isinstance(action, Start | Resume):
                     allocation = engine.view().running[action.row].allocation
-                    running[action.row] = (done.at, tuple(host for host, _, _ in parts_of(allocation)))
+                    running[action.row] = (
+                        done.at,
+                        tuple(host for host, _, _ in parts_of(allocation)),
+                    )
 
         Calendar(work_of(jobs), NODES, load_policy(policy), is_audited=True).run(note)
         expected = simulate(jobs, PROCS, **settings).pieces
-        assert sorted(pieces) == sorted((row, start, end, nodes) for row, start, end, nodes in expected), seed
+        assert sorted(pieces) == sorted(
+            (row, start, end, nodes) for row, start, end, nodes in expected
+        ), seed
 
 
 def test_the_examples_of_the_paper_run_as_its_text_says() -> None:
-    """Tables 1 and 3: ours is the oracle's schedule, of which tests/policies/test_slice_oracle.py asserts what the paper says."""
-    switchless = {"switch": 0, "class_by": "queue", "night": (0, 18, 8), "is_easy": False, "is_smart": True}
+    """Tables 1 and 3: ours is the oracle's schedule, of which tests/policies/test_slice_oracle.py
+    asserts what the paper says."""
+    switchless = {
+        "switch": 0,
+        "class_by": "queue",
+        "night": (0, 18, 8),
+        "is_easy": False,
+        "is_smart": True,
+    }
     minute = 60
     one, settings = table_1()
-    rules = slice_rules(cycle=20 * minute + 3830, short=20 * minute, medium=265, long=730, **switchless)
+    rules = slice_rules(
+        cycle=20 * minute + 3830, short=20 * minute, medium=265, long=730, **switchless
+    )
     assert_example(one, settings, SliceScheduler("scojo", rules))
     three, settings, _ = table_3()
-    rules = slice_rules(cycle=20_276 + 20 * minute, short=20 * minute, medium=265, long=730, **switchless)
-    sizes = (None, GroupSize(5, 0, 0, 20, 10, 800 * SECOND), GroupSize(9, 0, 0, 20, 4, 15_000 * SECOND))
+    rules = slice_rules(
+        cycle=20_276 + 20 * minute, short=20 * minute, medium=265, long=730, **switchless
+    )
+    sizes = (
+        None,
+        GroupSize(5, 0, 0, 20, 10, 800 * SECOND),
+        GroupSize(9, 0, 0, 20, 4, 15_000 * SECOND),
+    )
     assert_example(three, settings, GroupScheduler("scojo-groups", rules, GroupRules(sizes)))
 
 
@@ -186,7 +225,9 @@ def test_how_the_processors_are_divided_into_hosts_changes_nothing(policy: str) 
             assert plain.end.tolist() == other.end.tolist(), (seed, machine)
 
 
-def test_a_machine_of_one_class_is_plain_conservative_backfilling_where_estimates_are_exact() -> None:
+def test_a_machine_of_one_class_is_plain_conservative_backfilling_where_estimates_are_exact() -> (
+    None
+):
     for seed in range(20):
         jobs = [job._replace(run=job.estimate) for job in random_asked(seed, 5, 25, ESTIMATES[1:])]
         alone = run_named(work_of(jobs), "scojo:class_by=none")
@@ -197,7 +238,11 @@ def test_a_machine_of_one_class_is_plain_conservative_backfilling_where_estimate
 
 @pytest.mark.parametrize(
     ("settings", "lengths"),
-    [("scojo", (600, 1757, 4843)), ("scojo:cycle=1000,short=100", (100, 239, 661)), ("scojo:cycle=3", (600, 1, 1))],
+    [
+        ("scojo", (600, 1757, 4843)),
+        ("scojo:cycle=1000,short=100", (100, 239, 661)),
+        ("scojo:cycle=3", (600, 1, 1)),
+    ],
 )
 def test_slices_are_as_long_as_the_shares_say(settings: str, lengths: tuple[int, int, int]) -> None:
     rules = load_policy(settings).rules
@@ -206,12 +251,28 @@ def test_slices_are_as_long_as_the_shares_say(settings: str, lengths: tuple[int,
 
 def test_shares_may_be_others_at_night() -> None:
     rules = load_policy("scojo:night_medium=600,night_from=20,night_to=6").rules
-    for hour, medium in ((0, 3979), (5, 3979), (6, 1757), (19, 1757), (20, 3979), (23, 3979), (24 + 7, 1757)):
+    for hour, medium in (
+        (0, 3979),
+        (5, 3979),
+        (6, 1757),
+        (19, 1757),
+        (20, 3979),
+        (23, 3979),
+        (24 + 7, 1757),
+    ):
         assert rules.length(1, hour * 3600 * SECOND) == medium * SECOND, hour
         assert sum(rules.length(kind, hour * 3600 * SECOND) for kind in range(3)) == 7200 * SECOND
     by_day = load_policy("scojo:night_medium=600,night_from=9,night_to=17").rules
-    assert [by_day.is_night(hour * 3600 * SECOND) for hour in (8, 9, 16, 17)] == [False, True, True, False]
-    jobs = [job._replace(submit=job.submit + 19 * 3600 * SECOND) for job in random_asked(2, 20, 30, LASTING)]
+    assert [by_day.is_night(hour * 3600 * SECOND) for hour in (8, 9, 16, 17)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    jobs = [
+        job._replace(submit=job.submit + 19 * 3600 * SECOND)
+        for job in random_asked(2, 20, 30, LASTING)
+    ]
     policy = "scojo:night_medium=600,night_from=20,night_to=6"
     schedule = run_named(work_of(jobs), policy)
     assert schedule.end.tolist() != run_named(work_of(jobs), "scojo").end.tolist()
@@ -223,10 +284,14 @@ def test_an_engine_from_a_snapshot_goes_on_as_the_other_one(policy: str) -> None
     """In a slice, in a switch, with a group half carried out: at every round of a workload."""
     rounds = 0
     for seed in range(3):
-        calendar = Calendar(work_of(random_asked(seed, 15, 25, LASTING)), HOSTS, load_policy(policy))
+        calendar = Calendar(
+            work_of(random_asked(seed, 15, 25, LASTING)), HOSTS, load_policy(policy)
+        )
         engine, handle = calendar.engine, calendar.engine.handle
 
-        def handle_twice(at: int, *arguments: Any, engine: Engine = engine, handle: Callable[..., Round] = handle) -> Round:
+        def handle_twice(
+            at: int, *arguments: Any, engine: Engine = engine, handle: Callable[..., Round] = handle
+        ) -> Round:
             nonlocal rounds
             other = snapshot.load(HOSTS, load_policy(policy), snapshot.dump(engine))
             done = handle(at, *arguments)
@@ -249,17 +314,23 @@ WITH_MEMORY = {
 
 
 @pytest.mark.parametrize("machine", WITH_MEMORY.values(), ids=WITH_MEMORY.keys())
-@pytest.mark.parametrize("policy", ["scojo", "scojo:backfill=easy", f"scojo-groups:{_SMALL}", "bottom-line:nodes=50"])
-def test_where_hosts_matter_a_job_on_disk_always_goes_on_in_the_slice_of_its_class(policy: str, machine: Machine) -> None:
-    """What is on disk gives its memory to other classes, and its own class leaves it: docs/spec/papers.md 4.2 and 4.10,
-    rules 4 and 6."""
+@pytest.mark.parametrize(
+    "policy", ["scojo", "scojo:backfill=easy", f"scojo-groups:{_SMALL}", "bottom-line:nodes=50"]
+)
+def test_where_hosts_matter_a_job_on_disk_always_goes_on_in_the_slice_of_its_class(
+    policy: str, machine: Machine
+) -> None:
+    """What is on disk gives its memory to other classes, and its own class leaves it:
+    docs/spec/papers.md 4.2 and 4.10, rules 4 and 6."""
     draw, suspended = random.Random(str(machine)), 0
     for seed in range(25):
         jobs = random_asked(seed, 10, 30, LASTING)
         memory = np.array([draw.choice((0, 1, 300, 600, 1000)) for _ in jobs], np.int64)
         work = work_of(jobs).changed(memory=memory, procs_total=machine.procs)
         schedule = Calendar(work, machine, load_policy(policy), is_audited=True).run()
-        assert schedule.ran.sum() + len(schedule.rejected) == len(jobs), "admission refuses what no host can hold"
+        assert schedule.ran.sum() + len(schedule.rejected) == len(jobs), (
+            "admission refuses what no host can hold"
+        )
         assert list(check_slices(schedule, load_policy(policy).rules)) == [], seed
         suspended += 0 if schedule.pieces is None else len(schedule.pieces)
     assert suspended > 100

@@ -1,5 +1,5 @@
-"""What the time slices announce (which class has its turn, and when a class has the machine again) comes true; they take up what
-another policy left."""
+"""What the time slices announce (which class has its turn, and when a class has the machine again)
+comes true; they take up what another policy left."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ CLASSES = [name for name, lengths in LENGTHS.items() for _ in lengths]
 
 
 def submitted(engine: Engine) -> None:
-    """Submit two jobs of each class, each as wide as eight processors; rows in the order of ``CLASSES``."""
+    """Submit two jobs of each class, each as wide as eight processors; rows in the order of
+    ``CLASSES``."""
     lengths = [length for both in LENGTHS.values() for length in both]
-    jobs = [Job(number=n, submit=0, procs=8, estimate=length * SECOND) for n, length in enumerate(lengths)]
+    jobs = [
+        Job(number=n, submit=0, procs=8, estimate=length * SECOND)
+        for n, length in enumerate(lengths)
+    ]
     engine.handle(0, [Submitted(job) for job in jobs])
 
 
@@ -58,8 +62,14 @@ def test_the_next_slice_of_a_class_begins_when_it_was_announced(policy: str) -> 
 
 
 @pytest.mark.parametrize("before", ["easy", "equispatial:interval=60", "scojo"])
-@pytest.mark.parametrize("machine", [one_host(8), Machine((Host("a", 8), Host("b", 8)), single_host=True)], ids=["one", "two"])
-def test_what_runs_and_is_suspended_under_another_policy_is_taken_up(before: str, machine: Machine) -> None:
+@pytest.mark.parametrize(
+    "machine",
+    [one_host(8), Machine((Host("a", 8), Host("b", 8)), single_host=True)],
+    ids=["one", "two"],
+)
+def test_what_runs_and_is_suspended_under_another_policy_is_taken_up(
+    before: str, machine: Machine
+) -> None:
     engine = Engine(machine, load_policy(before), is_audited=True)
     submitted(engine)
     for _ in range(5 if before == "scojo" else 0):
@@ -78,7 +88,9 @@ def test_what_runs_and_is_suspended_under_another_policy_is_taken_up(before: str
         if timer is None or len(seen) == len(CLASSES):
             break
         engine.handle(timer, [])
-    assert seen >= {row for row, state in there.items() if state in (State.RUNNING, State.SUSPENDED)}
+    assert seen >= {
+        row for row, state in there.items() if state in (State.RUNNING, State.SUSPENDED)
+    }
     for _ in range(400):
         running = sorted(engine.view().running)
         timer = engine.next_timer()

@@ -1,4 +1,5 @@
-"""The conformance workloads: right by the oracle and by both drivers, and every wrong schedule is rejected."""
+"""The conformance workloads: right by the oracle and by both drivers, and every wrong schedule is
+rejected."""
 
 from __future__ import annotations
 
@@ -20,7 +21,11 @@ from tests.oracle import naive
 
 WORKLOADS = conformance_workloads()
 POLICIES = ("fcfs", "easy", "conservative", "conservative:compress=start")
-RIGHT = [pytest.param(each, policy, id=f"{each.name}-{policy}") for each in WORKLOADS for policy in each.expected]
+RIGHT = [
+    pytest.param(each, policy, id=f"{each.name}-{policy}")
+    for each in WORKLOADS
+    for policy in each.expected
+]
 WRONG = [
     pytest.param(each, wrong, id=f"{each.name}-{wrong.policy}-{wrong.code}")
     for each in WORKLOADS
@@ -47,7 +52,14 @@ def test_the_set_has_a_trap_each_and_all_policies() -> None:
         assert each.wrong, each.name
         assert {wrong.code for wrong in each.wrong} <= CODES.keys()
     found = {wrong.code for each in WORKLOADS for wrong in each.wrong}
-    assert {"head-delayed", "extra-misused", "clairvoyant", "needless-wait", "promise-broken", "overrun"} <= found
+    assert {
+        "head-delayed",
+        "extra-misused",
+        "clairvoyant",
+        "needless-wait",
+        "promise-broken",
+        "overrun",
+    } <= found
 
 
 @pytest.mark.parametrize(("each", "policy"), RIGHT)
@@ -55,7 +67,11 @@ def test_the_oracle_agrees(each: Conformance, policy: str) -> None:
     second = MICROSECONDS
     jobs = [
         naive.Job(
-            job.number, job.submit * second, job.procs, (job.estimate or job.run) * second, job.run_allowed * second
+            job.number,
+            job.submit * second,
+            job.procs,
+            (job.estimate or job.run) * second,
+            job.run_allowed * second,
         )
         for job in each.jobs
         if job.procs <= each.procs
@@ -63,7 +79,9 @@ def test_the_oracle_agrees(each: Conformance, policy: str) -> None:
     if policy in ("fcfs", "easy"):
         outcomes = {"fcfs": naive.fcfs, "easy": naive.easy}[policy](jobs, each.procs)
     else:
-        outcomes = naive.conservative(jobs, each.procs, policy.partition("compress=")[2] or "arrival")
+        outcomes = naive.conservative(
+            jobs, each.procs, policy.partition("compress=")[2] or "arrival"
+        )
     assert [outcome.start // MICROSECONDS for outcome in outcomes] == starts(each, policy)
 
 
@@ -72,7 +90,9 @@ def test_the_oracle_agrees(each: Conformance, policy: str) -> None:
 def test_both_drivers_agree(each: Conformance, policy: str, driver: str, folder: Path) -> None:
     log = read_log(str(folder / f"{each.name}.txt"))
     machine = one_host(each.procs)
-    schedule = run(prepare(log, machine), machine, load_policy(policy), driver=driver, is_audited=True)
+    schedule = run(
+        prepare(log, machine), machine, load_policy(policy), driver=driver, is_audited=True
+    )
     assert (schedule.start // MICROSECONDS).tolist() == starts(each, policy)
 
 
@@ -80,7 +100,9 @@ def test_both_drivers_agree(each: Conformance, policy: str, driver: str, folder:
 def test_right_schedules_are_kept(each: Conformance, policy: str, folder: Path) -> None:
     verdict = judge(each.finished(each.expected[policy]), policy)
     assert verdict.is_kept, verdict.breaches[0]
-    [(read, _)] = read_finished(str(folder / "right" / f"{each.name}.{policy.replace(':', '-').replace('=', '-')}.swf"))
+    [(read, _)] = read_finished(
+        str(folder / "right" / f"{each.name}.{policy.replace(':', '-').replace('=', '-')}.swf")
+    )
     assert judge(read, policy).is_kept
     assert (read.start // MICROSECONDS).tolist() == starts(each, policy)
 
@@ -91,7 +113,9 @@ def test_wrong_schedules_are_rejected(each: Conformance, wrong, folder: Path) ->
     assert first.code == wrong.code
     place = each.wrong.index(wrong) + 1
     policy = wrong.policy.replace(":", "-").replace("=", "-")
-    [(read, _)] = read_finished(str(folder / "wrong" / f"{each.name}.{policy}.{place}.{wrong.code}.swf"))
+    [(read, _)] = read_finished(
+        str(folder / "wrong" / f"{each.name}.{policy}.{place}.{wrong.code}.swf")
+    )
     assert judge(read, wrong.policy).breaches[0] == first
 
 
@@ -103,7 +127,9 @@ def test_the_written_set_says_the_same_in_every_form(folder: Path) -> None:
         for name in ("job", "submit", "run"):
             assert np.array_equal(text[name], swf[name])
         assert np.array_equal(text.procs, swf.procs)
-        assert np.array_equal(np.maximum(text["time_requested"], 0), np.maximum(swf["time_requested"], 0))
+        assert np.array_equal(
+            np.maximum(text["time_requested"], 0), np.maximum(swf["time_requested"], 0)
+        )
         assert text.header.max_procs == swf.header.max_procs == each.procs
         for policy in each.expected:
             rows = [row for row in table if (row["workload"], row["policy"]) == (each.name, policy)]

@@ -27,7 +27,9 @@ def without_deadlines(schedule: Schedule) -> Schedule:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_deadlines_are_written_where_there_are_any_and_read_back(tmp_path: Path, suffix: str) -> None:
+def test_deadlines_are_written_where_there_are_any_and_read_back(
+    tmp_path: Path, suffix: str
+) -> None:
     schedule = schedule_of("qops")
     for each in (schedule, without_deadlines(schedule)):
         out = io.BytesIO()
@@ -40,7 +42,9 @@ def test_deadlines_are_written_where_there_are_any_and_read_back(tmp_path: Path,
             assert (b"deadline" in out.getvalue().split(b"\n")[0]) == (each is schedule)
 
 
-def test_an_accepted_deadline_that_is_missed_is_a_breach_and_one_that_was_taken_back_is_not() -> None:
+def test_an_accepted_deadline_that_is_missed_is_a_breach_and_one_that_was_taken_back_is_not() -> (
+    None
+):
     schedules = (schedule_of("qops", seed) for seed in range(50))
     schedule = next(each for each in schedules if (each.ran & (each.workload.deadline >= 0)).any())
     assert list(check_deadlines(schedule)) == []
@@ -49,7 +53,11 @@ def test_an_accepted_deadline_that_is_missed_is_a_breach_and_one_that_was_taken_
     late[row] = schedule.end[row] - 1
     missed = replace(schedule, workload=schedule.workload.changed(deadline=late))
     (breach,) = check_deadlines(missed)
-    assert (breach.code, breach.jobs, breach.instant) == ("deadline-missed", (int(schedule.workload.number[row]),), late[row])
+    assert (breach.code, breach.jobs, breach.instant) == (
+        "deadline-missed",
+        (int(schedule.workload.number[row]),),
+        late[row],
+    )
     broken = np.zeros(len(schedule.workload), np.int64)
     broken[row] = 1
     assert list(check_deadlines(replace(missed, broken=broken))) == []

@@ -1,4 +1,5 @@
-"""The referee over time slices: the clock follows from the schedule, and a job that breaks it is named."""
+"""The referee over time slices: the clock follows from the schedule, and a job that breaks it is
+named."""
 
 from __future__ import annotations
 
@@ -16,7 +17,15 @@ from qbatch.referee.verify import judge
 from qbatch.simulation.drivers import run
 from tests.harness import size, workload_of
 from tests.policies.slice_oracle import Asked, Settings, Simulation
-from tests.policies.test_slices import ESTIMATES, GROUPS, LASTING, PROCS, SLICES, random_asked, work_of
+from tests.policies.test_slices import (
+    ESTIMATES,
+    GROUPS,
+    LASTING,
+    PROCS,
+    SLICES,
+    random_asked,
+    work_of,
+)
 
 SECOND = 1_000_000
 POLICIES = [each for each in (*SLICES, *GROUPS, "bottom-line:nodes=50") if "switch=0" not in each]
@@ -29,7 +38,9 @@ def schedule_of(policy: str, jobs: list[Asked]) -> Schedule:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_schedule_of_ours_has_no_breach(policy: str) -> None:
     for seed in range(size(15, 25)):
-        schedule = schedule_of(policy, random_asked(seed, 10, 35, LASTING if seed % 2 else ESTIMATES))
+        schedule = schedule_of(
+            policy, random_asked(seed, 10, 35, LASTING if seed % 2 else ESTIMATES)
+        )
         verdict = judge(schedule, policy)
         assert verdict.breaches == (), (seed, verdict.breaches[:2])
         assert any("slices of" in text for text in verdict.checked)
@@ -41,7 +52,11 @@ def test_the_clock_is_that_of_the_oracle(policy: str) -> None:
         jobs = random_asked(seed, 5, 30, ESTIMATES)
         simulation = Simulation(jobs, PROCS, Settings(**SLICES[policy]))
         simulation.run()
-        expected = [(each.start, each.end, "SML".find(each.kind)) for each in simulation.history if each.end > each.start]
+        expected = [
+            (each.start, each.end, "SML".find(each.kind))
+            for each in simulation.history
+            if each.end > each.start
+        ]
         found = clock_of(schedule_of(policy, jobs), load_policy(policy).rules)
         assert [tuple(each) for each in found] == expected, seed
 
@@ -58,7 +73,9 @@ def test_a_job_that_runs_in_a_switch_or_is_suspended_in_its_own_slice_is_named()
         place = int(np.argmax(pieces[:, 2] == switches[0].start))
         longer = pieces.copy()
         longer[place, 2] += 10 * SECOND
-        assert {breach.code for breach in check_slices(replace(schedule, pieces=longer), rules)} == {"outside-slice"}
+        assert {
+            breach.code for breach in check_slices(replace(schedule, pieces=longer), rules)
+        } == {"outside-slice"}
         shorter = pieces.copy()
         kinds = [rules.class_of(int(estimate), -1) for estimate in schedule.workload.estimate]
         clock = clock_of(schedule, rules)
@@ -67,7 +84,10 @@ def test_a_job_that_runs_in_a_switch_or_is_suspended_in_its_own_slice_is_named()
             if mine.kind == kinds[row] and end - begin > 20 * SECOND and end < schedule.end[row]:
                 shorter[place, 2] -= 10 * SECOND
                 (breach,) = check_slices(replace(schedule, pieces=shorter), rules)
-                assert (breach.code, breach.jobs) == ("idle-in-slice", (int(schedule.workload.number[row]),))
+                assert (breach.code, breach.jobs) == (
+                    "idle-in-slice",
+                    (int(schedule.workload.number[row]),),
+                )
                 named.add(seed)
                 break
     assert len(named) > 3
@@ -77,7 +97,9 @@ def test_a_piece_that_lasts_beyond_its_slice_is_named() -> None:
     jobs = [Asked(0, 1, 900 * SECOND, 900 * SECOND), Asked(0, 1, 20000 * SECOND, 20000 * SECOND)]
     schedule = schedule_of("scojo:smart=no", jobs)
     assert judge(schedule, "scojo:smart=no").is_kept
-    whole = replace(schedule, pieces=None, start=np.array([0, 0]), end=np.array([900, 20000]) * SECOND)
+    whole = replace(
+        schedule, pieces=None, start=np.array([0, 0]), end=np.array([900, 20000]) * SECOND
+    )
     codes = {breach.code for breach in judge(whole, "scojo:smart=no").breaches}
     assert "outside-slice" in codes
 
@@ -88,13 +110,24 @@ def test_classes_that_are_always_there_have_the_shares_of_their_slices() -> None
     for number in range(120):
         jobs += [(0, 4, 500), (0, 4, 5000)] if number < 60 else [(0, 4, 500)]
         jobs.append((0, 4, 40000))
-    asked = [SimpleNamespace(submit=at, procs=procs, estimate=length * SECOND, run=length * SECOND) for at, procs, length in jobs]
-    schedule = run(workload_of(asked, PROCS), one_host(PROCS), load_policy("scojo:smart=no"), is_audited=True)
+    asked = [
+        SimpleNamespace(submit=at, procs=procs, estimate=length * SECOND, run=length * SECOND)
+        for at, procs, length in jobs
+    ]
+    schedule = run(
+        workload_of(asked, PROCS), one_host(PROCS), load_policy("scojo:smart=no"), is_audited=True
+    )
     rules = load_policy("scojo:smart=no").rules
     kinds = np.array(classes_of(schedule, rules))
-    until = min(schedule.end[kinds == kind].max() for kind in range(3))  # from 0 until then all classes are there
+    # From 0 until then all classes are there.
+    until = min(schedule.end[kinds == kind].max() for kind in range(3))
     lasted = [
-        sum(max(min(one.end, until) - one.start, 0) for one in clock_of(schedule, rules) if one.kind == kind) for kind in range(3)
+        sum(
+            max(min(one.end, until) - one.start, 0)
+            for one in clock_of(schedule, rules)
+            if one.kind == kind
+        )
+        for kind in range(3)
     ]
     assert np.array(lasted) / sum(lasted) == pytest.approx((0.083, 0.244, 0.673), abs=0.02)
 

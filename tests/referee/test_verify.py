@@ -34,16 +34,23 @@ def scheduled(jobs: Sequence[Job], procs: int, policy: str) -> list[Outcome]:
     return naive.conservative(jobs, procs, policy.partition("compress=")[2] or "arrival")
 
 
-def finished(jobs: Sequence[Job], procs: int, starts: Sequence[int], **columns: Sequence[int]) -> Schedule:
+def finished(
+    jobs: Sequence[Job], procs: int, starts: Sequence[int], **columns: Sequence[int]
+) -> Schedule:
     start, run = np.array(starts, np.int64), np.array([job.run for job in jobs], np.int64)
     given = {"end": start + run} | columns
     return finished_run(
-        "", name="random", procs_total=procs, number=np.arange(1, len(jobs) + 1), start=start, run=run,
+        "",
+        name="random",
+        procs_total=procs,
+        number=np.arange(1, len(jobs) + 1),
+        start=start,
+        run=run,
         submit=np.array([job.submit for job in jobs], np.int64),
         procs=np.array([job.procs for job in jobs], np.int64),
         estimate=np.array([job.estimate for job in jobs], np.int64),
         **{name: np.asarray(column, np.int64) for name, column in given.items()},
-    )  # fmt: skip
+    )
 
 
 def small(*rows: tuple[int, int, int, int], procs: int, starts: Sequence[int]) -> Schedule:
@@ -91,11 +98,14 @@ def test_nasty_schedules_are_kept_and_changed_ones_are_caught(policy: str) -> No
             changed += 1
             missed += not codes(finished(jobs, procs, other), policy)
     assert changed > size(50, 200)
-    # With early ends, a conservative plan does not follow from the schedule alone: most changes are caught, not all.
+    # With early ends, a conservative plan does not follow from the schedule alone: most changes are
+    # caught, not all.
     assert missed <= (0 if policy in COMPLETE else changed // 10)
 
 
-@pytest.mark.parametrize("policy", ["conservative", "conservative:compress=start", "conservative:compress=none"])
+@pytest.mark.parametrize(
+    "policy", ["conservative", "conservative:compress=start", "conservative:compress=none"]
+)
 def test_derived_promises_are_those_of_the_oracle(policy: str) -> None:
     derived = 0
     for seed in range(size(50, 150)):
@@ -133,7 +143,9 @@ def test_a_schedule_of_one_policy_is_none_of_another() -> None:
 def test_capacity_names_each_spell_of_overuse_and_the_jobs_that_made_it() -> None:
     rows = [(0, 3, 10, 10), (1, 2, 4, 4), (20, 4, 5, 5), (21, 1, 2, 2)]
     verdict = judge(small(*rows, procs=4, starts=[0, 1, 20, 24]))
-    assert [(breach.code, breach.instant // SECOND, breach.jobs) for breach in verdict.breaches] == [
+    assert [
+        (breach.code, breach.instant // SECOND, breach.jobs) for breach in verdict.breaches
+    ] == [
         ("capacity", 1, (2, 1)),
         ("capacity", 24, (4, 3)),
     ]
@@ -166,7 +178,9 @@ def test_times_have_to_agree() -> None:
 
 def test_promises_in_the_rows_are_held_against_any_policy() -> None:
     done = small((0, 1, 5, 5), (0, 1, 5, 5), procs=2, starts=[0, 0])
-    late = replace(done, start=done.start + SECOND, end=done.end + SECOND, promise=np.array([0, 2 * SECOND]))
+    late = replace(
+        done, start=done.start + SECOND, end=done.end + SECOND, promise=np.array([0, 2 * SECOND])
+    )
     verdict = judge(replace(late, first_promise=np.array([0, SECOND])))
     assert [breach.code for breach in verdict.breaches] == ["promise-broken", "promise-moved"]
     assert verdict.breaches[0].text == "job 1 was promised to start at 0 s, and started at 1 s"
@@ -217,10 +231,13 @@ def test_a_replay_of_a_real_log_is_kept_and_one_changed_start_is_found(policy: s
     moved = np.zeros(len(done), np.int64)
     moved[row] = SECOND
     verdict = judge(replace(done, start=done.start + moved, end=done.end + moved), policy)
-    assert int(done.workload.number[row]) in {number for breach in verdict.breaches for number in breach.jobs}
+    assert int(done.workload.number[row]) in {
+        number for breach in verdict.breaches for number in breach.jobs
+    }
 
 
-# ------------------------------------------------------------------------------------------------ jobs in pieces
+# ------------------------------------------------------------------------------------------------
+# jobs in pieces
 
 TRIED = ("immediate:inner=easy", "equispatial")
 
@@ -249,7 +266,9 @@ def test_jobs_in_pieces_are_checked_piece_by_piece(policy: str) -> None:
         (-1, 3, 9, "capacity"),
     ],
 )
-def test_a_piece_that_is_changed_is_caught(policy: str, row: int, column: int, change: int, code: str) -> None:
+def test_a_piece_that_is_changed_is_caught(
+    policy: str, row: int, column: int, change: int, code: str
+) -> None:
     done = tried(policy)
     assert done.pieces is not None
     pieces = done.pieces.copy()
@@ -260,9 +279,20 @@ def test_a_piece_that_is_changed_is_caught(policy: str, row: int, column: int, c
 
 
 @pytest.mark.parametrize(("run", "found"), [(8, ["piece-work"]), (9, []), (10, ["piece-work"])])
-def test_the_run_time_of_a_job_that_really_ran_is_its_pieces_rounded_down(run: int, found: list[str]) -> None:
-    """5 us on 4 processors and 6 us on 3 are 38 of work: on 4 it would have been 9.5 us, which a history holds as 9."""
-    times = {"number": 1, "submit": 0, "start": 0, "end": 11, "procs": 4, "run": run, "estimate": run}
+def test_the_run_time_of_a_job_that_really_ran_is_its_pieces_rounded_down(
+    run: int, found: list[str]
+) -> None:
+    """5 us on 4 processors and 6 us on 3 are 38 of work: on 4 it would have been 9.5 us, which a
+    history holds as 9."""
+    times = {
+        "number": 1,
+        "submit": 0,
+        "start": 0,
+        "end": 11,
+        "procs": 4,
+        "run": run,
+        "estimate": run,
+    }
     columns = {name: np.array([value]) for name, value in times.items()}
     pieces = np.array([[0, 0, 5, 4, 0, 1], [0, 5, 11, 3, 0, 1]])
     done = finished_run("live", procs_total=4, **columns, pieces=pieces)
@@ -270,7 +300,8 @@ def test_the_run_time_of_a_job_that_really_ran_is_its_pieces_rounded_down(run: i
 
 
 def test_work_is_compared_to_the_microsecond_of_a_run_time() -> None:
-    """The run time of a job that really ran is its work over its processors, rounded down: its pieces may do a little more."""
+    """The run time of a job that really ran is its work over its processors, rounded down: its
+    pieces may do a little more."""
     done = tried("equispatial")
     assert done.pieces is not None
     pieces = done.pieces[np.lexsort((done.pieces[:, 1], done.pieces[:, 0]))]
@@ -299,7 +330,9 @@ def test_pieces_that_are_not_known_are_said_to_be_unchecked() -> None:
     done = replace(done, pieces=None, read_piece_count=done.piece_count)
     verdict = judge(done, TRIED[0])
     assert verdict.breaches == ()
-    assert any(text.startswith("the 3 jobs with several execution intervals") for text in verdict.unchecked)
+    assert any(
+        text.startswith("the 3 jobs with several execution intervals") for text in verdict.unchecked
+    )
     assert any("held by jobs with one execution interval" in text for text in verdict.checked)
 
 
@@ -307,8 +340,10 @@ def test_pieces_that_are_not_known_are_said_to_be_unchecked() -> None:
 def test_a_policy_that_never_suspends_has_no_jobs_in_pieces(policy: str) -> None:
     verdict = judge(tried(TRIED[0]), policy)
     assert [(breach.code, breach.jobs) for breach in verdict.breaches] == [
-        ("in-pieces", (1,)), ("in-pieces", (2,)), ("in-pieces", (5,))
-    ]  # fmt: skip
+        ("in-pieces", (1,)),
+        ("in-pieces", (2,)),
+        ("in-pieces", (5,)),
+    ]
     assert any("gives every job one execution interval" in text for text in verdict.unchecked)
 
 
@@ -322,7 +357,10 @@ def test_on_a_machine_of_hosts_the_order_is_not_checked() -> None:
 
 def test_a_log_of_preempted_jobs_is_not_taken_for_an_overfilled_machine(tmp_path: Path) -> None:
     log = tmp_path / "log.swf"
-    rows = "1 0 0 90 4 -1 -1 4 80 -1 1 -1 -1 -1 -1 -1 -1 -1\n2 0 10 20 4 -1 -1 4 20 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
+    rows = (
+        "1 0 0 90 4 -1 -1 4 80 -1 1 -1 -1 -1 -1 -1 -1 -1\n2 0 10 20 4 -1 -1 4 20 -1 1 -1 -1 -1 "
+        "-1 -1 -1 -1\n"
+    )
     for preemption, found in (("No", {"capacity", "overrun"}), ("TS", set())):
         log.write_text(f"; MaxProcs: 6\n; Preemption: {preemption}\n{rows}")
         ((done, known),) = read_finished(str(log))
@@ -330,5 +368,6 @@ def test_a_log_of_preempted_jobs_is_not_taken_for_an_overfilled_machine(tmp_path
     verdict = judge(done, "easy", known)
     assert verdict.breaches == ()
     assert [text.partition(":")[0] for text in verdict.unchecked] == [
-        "capacity and run times", "order and backfilling of easy"
-    ]  # fmt: skip
+        "capacity and run times",
+        "order and backfilling of easy",
+    ]

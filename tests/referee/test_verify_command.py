@@ -36,7 +36,9 @@ def written(folder: Path, text: str, name: str = "schedule.swf") -> str:
     return str(path)
 
 
-def test_a_breach_is_named_with_jobs_and_instant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_breach_is_named_with_jobs_and_instant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["verify", written(tmp_path, SWF, "a.swf.gz"), "--policy", "easy"]) == 1
     said = capsys.readouterr()
     assert "head-delayed at 2 s: job 3 was backfilled before job 2" in said.out
@@ -46,11 +48,15 @@ def test_a_breach_is_named_with_jobs_and_instant(tmp_path: Path, capsys: pytest.
     assert "guarantee at 10 s" in capsys.readouterr().out
 
 
-def test_without_a_policy_only_what_every_schedule_owes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_policy_only_what_every_schedule_owes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["verify", written(tmp_path, SWF)]) == 0
     said = capsys.readouterr().out
     assert said.startswith("kept as far as could be checked: ")
-    assert said.splitlines()[0].endswith("policy not named (not checked: order and backfilling; the jobs left out)")
+    assert said.splitlines()[0].endswith(
+        "policy not named (not checked: order and backfilling; the jobs left out)"
+    )
     assert "not checked  order and backfilling: name the policy with --policy" in said
     assert run(["verify", written(tmp_path, SWF), "--procs", "3"]) == 1
     assert "capacity at 2 s: 4 of 3 processors in use" in capsys.readouterr().out
@@ -64,7 +70,9 @@ def test_standard_input_is_read(
 
     monkeypatch.setattr(sys, "stdin", Stdin())
     assert run(["verify", "-"]) == 0
-    assert capsys.readouterr().out.startswith("kept as far as could be checked: -: 3 jobs on 4 processors")
+    assert capsys.readouterr().out.startswith(
+        "kept as far as could be checked: -: 3 jobs on 4 processors"
+    )
 
 
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +80,12 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "qbatch.verify/1"
     [result] = document["results"]
-    assert (result["policy"], result["jobs"], result["procs"], result["kept"]) == ("easy", 3, 4, False)
+    assert (result["policy"], result["jobs"], result["procs"], result["kept"]) == (
+        "easy",
+        3,
+        4,
+        False,
+    )
     assert result["breaches"][0]["code"] == "head-delayed"
     assert result["breaches"][0]["at_s"] == 2.0
     assert result["breaches"][0]["jobs"] == [3, 2]
@@ -89,7 +102,10 @@ def test_rows_of_another_simulator(tmp_path: Path, capsys: pytest.CaptureFixture
     early = written(tmp_path, ROWS + "3,30,29,31,1,10\n", "early.csv")
     capsys.readouterr()
     assert run(["verify", early, "--procs", "4"]) == 1
-    assert "early-start at 29 s: job 3 started before its submission at 30 s" in capsys.readouterr().out
+    assert (
+        "early-start at 29 s: job 3 started before its submission at 30 s"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,7 +173,9 @@ def test_a_result_is_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     from qbatch.results.result import write_result
 
     work = random_workload(60)
-    write_result(tmp_path / "result", {}, [scheduled(work, "easy"), scheduled(work, "conservative")])
+    write_result(
+        tmp_path / "result", {}, [scheduled(work, "easy"), scheduled(work, "conservative")]
+    )
     assert run(["verify", str(tmp_path / "result")]) == 0
     said = capsys.readouterr().out
     assert "policy easy" in said
@@ -173,8 +191,13 @@ def test_one_policy_of_a_result_is_verified_and_all_that_was_checked_says_kept(
     work = random_workload(60)
     policies = ("easy", "hybrid:depth=3")
     out = tmp_path / "re:sult"
-    write_result(out, {}, [run_policy(work, one_host(16), load_policy(policy)) for policy in policies])
-    for named, kept in (("easy", "kept: "), ("hybrid:depth=3,order=fcfs", "kept as far as could be checked: ")):
+    write_result(
+        out, {}, [run_policy(work, one_host(16), load_policy(policy)) for policy in policies]
+    )
+    for named, kept in (
+        ("easy", "kept: "),
+        ("hybrid:depth=3,order=fcfs", "kept as far as could be checked: "),
+    ):
         assert run(["verify", f"{out}:{named}", "--json"]) == 0
         [result] = json.loads(capsys.readouterr().out)["results"]
         assert result["policy"] == named.removesuffix(",order=fcfs")
@@ -203,7 +226,11 @@ def test_job_rows_in_a_result_are_checked_as_that_part_of_it(
     assert "checked      the " in said
     assert "times, work, and capacity" in said
     result = read_result(rows)
-    assert (result.policies, result.procs_total, result.is_size_guessed) == (("equispatial",), 12, False)
+    assert (result.policies, result.procs_total, result.is_size_guessed) == (
+        ("equispatial",),
+        12,
+        False,
+    )
     # The same file elsewhere is bare, also next to a result that does not name it.
     bare = tmp_path / "jobs-equispatial.parquet"
     bare.write_bytes(rows.read_bytes())
@@ -241,7 +268,10 @@ def test_a_promise_that_the_policy_took_back_is_reported_and_no_breach(
     for named in ((str(tmp_path / "result"),), (str(tmp_path / "rows.csv"), "--procs", "16")):
         assert run(["verify", *named]) == 0
         promises, jobs = int(counts.sum()), int((counts > 0).sum())
-        assert f"  taken back   {promises} promises to {jobs} jobs, by the policy itself: no breach" in capsys.readouterr().out
+        assert (
+            f"  taken back   {promises} promises to {jobs} jobs, by the policy itself: no breach"
+            in capsys.readouterr().out
+        )
         assert run(["verify", *named, "--json"]) == 0
         [result] = json.loads(capsys.readouterr().out)["results"]
         assert result["promises_taken_back"] == {"promises": promises, "jobs": jobs}
@@ -262,13 +292,15 @@ def test_a_start_after_a_promise_that_was_made_anew_is_a_breach() -> None:
     start[row], end[row], broken[row] = start[row] + MICROSECONDS, end[row] + MICROSECONDS, 2
     verdict = judge(replace(done, start=start, end=end, broken=broken))
     number = int(done.workload.number[row])
-    assert [(each.code, each.jobs) for each in verdict.breaches if each.code.startswith("promise")] == [
-        ("promise-broken", (number,))
-    ]
+    assert [
+        (each.code, each.jobs) for each in verdict.breaches if each.code.startswith("promise")
+    ] == [("promise-broken", (number,))]
     assert verdict.taken_back == judge(done).taken_back
     # Counted once, it was not kept, and never taken back: that it moved is then a breach too.
     broken[row] = 1
-    codes = [each.code for each in judge(replace(done, start=start, end=end, broken=broken)).breaches]
+    codes = [
+        each.code for each in judge(replace(done, start=start, end=end, broken=broken)).breaches
+    ]
     assert {"promise-broken", "promise-moved"} <= set(codes)
 
 
@@ -282,7 +314,9 @@ def test_plots_exports_and_reports_take_one_policy_of_a_result(
     out = tmp_path / "result"
     work = random_workload(20)
     policies = ("easy", "hybrid:depth=2")
-    write_result(out, {}, [run_policy(work, one_host(16), load_policy(policy)) for policy in policies])
+    write_result(
+        out, {}, [run_policy(work, one_host(16), load_policy(policy)) for policy in policies]
+    )
     assert run(["export", "csv", f"{out}:hybrid:depth=2", "-o", str(tmp_path / "a.csv")]) == 0
     assert "20 jobs of" in capsys.readouterr().err
     assert run(["plot", f"{out}:easy", "--kind", "queue", "-o", str(tmp_path / "a.png")]) == 0
@@ -297,7 +331,9 @@ def test_fractions_of_seconds_are_exact(tmp_path: Path) -> None:
     assert done.end[1] - done.start[1] == 10_500_000
 
 
-def test_the_conformance_set_is_listed_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_conformance_set_is_listed_and_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["verify", "--list-conformance"]) == 0
     assert "a head starved by backfilling" in capsys.readouterr().out
     assert run(["verify", "--list-conformance", "--json"]) == 0
@@ -307,5 +343,8 @@ def test_the_conformance_set_is_listed_and_written(tmp_path: Path, capsys: pytes
     assert run(["verify", "--write-conformance", str(folder)]) == 0
     capsys.readouterr()
     for each in listed["workloads"]:
-        assert run(["verify", str(folder / "right" / f"{each['name']}.easy.swf"), "--policy", "easy"]) == 0
+        assert (
+            run(["verify", str(folder / "right" / f"{each['name']}.easy.swf"), "--policy", "easy"])
+            == 0
+        )
     assert run(["verify", "--write-conformance", str(folder / "README.txt")]) == 4

@@ -31,7 +31,9 @@ def workload(
     **columns: Any,
 ) -> Workload:
     """Return a workload of jobs 1, 2, ...; times in microseconds."""
-    submit, procs, estimate, run = (np.asarray(column, np.int64) for column in (submit, procs, estimate, run))
+    submit, procs, estimate, run = (
+        np.asarray(column, np.int64) for column in (submit, procs, estimate, run)
+    )
     rows = len(submit)
     given = {
         "number": np.arange(1, rows + 1),
@@ -44,12 +46,21 @@ def workload(
         "log_row": np.arange(rows),
     } | columns
     return Workload(
-        name="sample", procs_total=procs_total, submit=submit, procs=procs, estimate=estimate, run=run,
-        clock=clock or LogClock(), sha256="0" * 64, **given,
-    )  # fmt: skip
+        name="sample",
+        procs_total=procs_total,
+        submit=submit,
+        procs=procs,
+        estimate=estimate,
+        run=run,
+        clock=clock or LogClock(),
+        sha256="0" * 64,
+        **given,
+    )
 
 
-def random_workload(rows: int, seed: int = 1, procs_total: int = 16, clock: LogClock | None = None) -> Workload:
+def random_workload(
+    rows: int, seed: int = 1, procs_total: int = 16, clock: LogClock | None = None
+) -> Workload:
     """Return jobs in whole seconds that keep the machine busy."""
     draw = np.random.default_rng(seed)
     submit = np.sort(draw.integers(0, 270 * rows, rows))
@@ -65,13 +76,21 @@ def random_workload(rows: int, seed: int = 1, procs_total: int = 16, clock: LogC
 def scheduled(work: Workload, policy: str = "easy", name: str | None = None) -> Schedule:
     """Return what the naive scheduler makes of a workload."""
     columns = (work.submit, work.procs, work.estimate, work.run)
-    outcomes = _outcomes(policy, work.procs_total, tuple(column.astype(np.int64).tobytes() for column in columns))
-    promise, first = ([NO_PROMISE if one is None else one for one in column] for column in
-                      ([out.promise for out in outcomes], [out.first_promise for out in outcomes]))  # fmt: skip
+    outcomes = _outcomes(
+        policy, work.procs_total, tuple(column.astype(np.int64).tobytes() for column in columns)
+    )
+    promise, first = (
+        [NO_PROMISE if one is None else one for one in column]
+        for column in ([out.promise for out in outcomes], [out.first_promise for out in outcomes])
+    )
     return by_hand(
-        work, [out.start for out in outcomes], name or policy, promise=promise, first_promise=first,
+        work,
+        [out.start for out in outcomes],
+        name or policy,
+        promise=promise,
+        first_promise=first,
         kind=[KINDS.index(out.kind) for out in outcomes],
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -79,12 +98,17 @@ def _outcomes(policy: str, procs: int, columns: tuple[bytes, ...]) -> tuple[naiv
     """Return what the naive scheduler does: it is slow, and many tests have the same workload."""
     rows = zip(*(np.frombuffer(column, np.int64).tolist() for column in columns), strict=True)
     jobs = [naive.Job(row, *values) for row, values in enumerate(rows)]
-    run = {"fcfs": naive.fcfs, "easy": naive.easy, "conservative": lambda *given: naive.conservative(*given, "arrival")}
+    run = {
+        "fcfs": naive.fcfs,
+        "easy": naive.easy,
+        "conservative": lambda *given: naive.conservative(*given, "arrival"),
+    }
     return tuple(run[policy](jobs, procs))
 
 
 def in_pieces(seed: int, jobs: int = 12, unit: int = MICROSECONDS) -> Schedule:
-    """Return a schedule of whole jobs and of jobs in pieces: with gaps, with other processors, some thrown away.
+    """Return a schedule of whole jobs and of jobs in pieces: with gaps, with other processors, some
+    thrown away.
 
     Times are small multiples of ``unit``; the last piece of a job is kept and lasts.
     """
@@ -98,13 +122,18 @@ def in_pieces(seed: int, jobs: int = 12, unit: int = MICROSECONDS) -> Schedule:
         for piece in range(count):
             length = int(draw.integers(1, 8))
             wide = int(draw.integers(1, 7)) if draw.random() < 0.5 else int(procs[row])
-            lines.append((row, at, at + length, wide, 0, int(piece == count - 1 or draw.random() < 0.7)))
+            lines.append(
+                (row, at, at + length, wide, 0, int(piece == count - 1 or draw.random() < 0.7))
+            )
             end[row] = at + length
             at += length + int(draw.integers(0, 3)) * 2
         if not count:
             end[row] += int(draw.integers(0, 12))
-    # What a job in pieces would have needed in one go is at most what it took; a whole one needs just that.
-    run = np.where(np.isin(np.arange(jobs), [line[0] for line in lines]), (end - start + 1) // 2, end - start)
+    # What a job in pieces would have needed in one go is at most what it took; a whole one needs
+    # just that.
+    run = np.where(
+        np.isin(np.arange(jobs), [line[0] for line in lines]), (end - start + 1) // 2, end - start
+    )
     lines.sort(key=lambda line: line[2])
     pieces = np.array(lines, np.int64).reshape(-1, 6)
     pieces[:, 1:3] *= unit
@@ -114,13 +143,24 @@ def in_pieces(seed: int, jobs: int = 12, unit: int = MICROSECONDS) -> Schedule:
 
 
 def tried(policy: str) -> Schedule:
-    """Return six jobs on 12 processors under a policy that suspends (``immediate:inner=easy``) or resizes (``equispatial``).
+    """Return six jobs on 12 processors under a policy that suspends (``immediate:inner=easy``) or
+    resizes (``equispatial``).
 
-    Under the first, job 5 has a quantum from 700 s to 760 s for which jobs 1 and 2 are suspended, and runs from 5,070 s on.
+    Under the first, job 5 has a quantum from 700 s to 760 s for which jobs 1 and 2 are suspended,
+    and runs from 5,070 s on.
     """
-    jobs = ((0, 4, 4000), (10, 4, 3000), (20, 6, 2000), (400, 3, 1000), (700, 8, 200), (900, 2, 1500))
+    jobs = (
+        (0, 4, 4000),
+        (10, 4, 3000),
+        (20, 6, 2000),
+        (400, 3, 1000),
+        (700, 8, 200),
+        (900, 2, 1500),
+    )
     submit, procs, run = (np.array(column, np.int64) for column in zip(*jobs, strict=True))
-    work = workload(submit * MICROSECONDS, procs, run * MICROSECONDS, run * MICROSECONDS, procs_total=12)
+    work = workload(
+        submit * MICROSECONDS, procs, run * MICROSECONDS, run * MICROSECONDS, procs_total=12
+    )
     return run_policy(work, one_host(12), load_policy(policy))
 
 
@@ -139,7 +179,9 @@ def by_hand(work: Workload, start: Any, policy: str = "hand", **columns: Any) ->
 
 def changed(schedule: Schedule, **columns: Any) -> Schedule:
     """Return a schedule with other columns or facts, its own or its workload's."""
-    of_jobs = {name: columns.pop(name) for name in list(columns) if name in Workload.__dataclass_fields__}
+    of_jobs = {
+        name: columns.pop(name) for name in list(columns) if name in Workload.__dataclass_fields__
+    }
     return replace(schedule, workload=schedule.workload.changed(**of_jobs), **columns)
 
 
@@ -149,7 +191,8 @@ def result_of(*schedules: Schedule, document: dict[str, Any] | None = None, **fa
 
 
 def check_read_back(read: Schedule, written: Schedule) -> None:
-    """Check that a schedule that was read is the one that was written, put into order of sequence."""
+    """Check that a schedule that was read is the one that was written, put into order of
+    sequence."""
     work, other = read.workload, written.workload
     rows = np.arange(len(read)) if work.sequence is None else work.sequence
     assert read.policy == written.policy

@@ -15,12 +15,17 @@ from tests.reports.samples import by_hand, in_pieces, workload
 
 def rows_of(jobs, unit=1):
     """Return a schedule of (start, run, procs)."""
-    start, run, procs = (np.array(column, np.int64) for column in zip(*sorted(jobs, key=lambda job: job[0]), strict=True))
+    start, run, procs = (
+        np.array(column, np.int64)
+        for column in zip(*sorted(jobs, key=lambda job: job[0]), strict=True)
+    )
     start, run = start * unit, run * unit
     return by_hand(workload(start, procs, run, run), start)
 
 
-JOBS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12), st.integers(1, 9)), min_size=1, max_size=40)
+JOBS = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(0, 12), st.integers(1, 9)), min_size=1, max_size=40
+)
 
 
 @settings(max_examples=20, deadline=None)
@@ -48,4 +53,6 @@ def test_jobs_in_pieces_are_painted_when_they_ran_and_as_wide_as_they_were(seed,
     image = painted(Panel(view, rows, assign(rows, total), np.zeros((len(rows), 4)), total))
     spans = rows.spans()
     part = np.clip(spans.end, begin, end) - np.clip(spans.begin, begin, end)
-    assert abs((1 - image / 255).mean() - (part * spans.procs).sum() / ((end - begin) * total)) < 0.003
+    assert (
+        abs((1 - image / 255).mean() - (part * spans.procs).sum() / ((end - begin) * total)) < 0.003
+    )

@@ -1,4 +1,5 @@
-"""Jobs that live inside one of several hosts: their rows name it, charts deal out by host, the referee checks each host."""
+"""Jobs that live inside one of several hosts: their rows name it, charts deal out by host, the
+referee checks each host."""
 
 from __future__ import annotations
 
@@ -22,8 +23,17 @@ from qbatch.simulation import run as run_policy
 from .samples import workload
 
 CPUS = (6, 4, 8)
-MACHINE = Machine(tuple(Host(f"h{place}", cpus) for place, cpus in enumerate(CPUS)), single_host=True)
-TOLD = {"machine": {"hosts": 3, "one_pool": False, "host_names": ["a", "b", "c"], "host_cpus": list(CPUS)}}
+MACHINE = Machine(
+    tuple(Host(f"h{place}", cpus) for place, cpus in enumerate(CPUS)), single_host=True
+)
+TOLD = {
+    "machine": {
+        "hosts": 3,
+        "one_pool": False,
+        "host_names": ["a", "b", "c"],
+        "host_cpus": list(CPUS),
+    }
+}
 POLICIES = ("fcfs-backfill", "lxfw-backfill", "immediate:inner=fcfs-backfill", "equispatial")
 
 
@@ -32,7 +42,9 @@ def made(policy: str, seed: int = 1, machine: Machine = MACHINE) -> Schedule:
     submit = np.sort(rng.integers(0, 3000, 60)) * MICROSECONDS
     run_ = rng.integers(1, 2000, 60) * MICROSECONDS
     return run_policy(
-        workload(submit, rng.integers(1, 7, 60), run_, run_, procs_total=machine.procs), machine, load_policy(policy)
+        workload(submit, rng.integers(1, 7, 60), run_, run_, procs_total=machine.procs),
+        machine,
+        load_policy(policy),
     )
 
 
@@ -46,7 +58,9 @@ def test_rows_name_hosts_that_are_never_overfull_and_boxes_lie_in_them(policy: s
     for at in sorted({*spans.begin.tolist(), *spans.end.tolist()}):
         there = (boxes.begin <= at) & (at < boxes.end)
         taken = [
-            cell for low, high in zip(boxes.low[there], boxes.high[there], strict=True) for cell in range(low, high)
+            cell
+            for low, high in zip(boxes.low[there], boxes.high[there], strict=True)
+            for cell in range(low, high)
         ]
         assert len(taken) == len(set(taken))
         for host, cpus in enumerate(CPUS):
@@ -66,7 +80,9 @@ def test_one_host_and_one_pool_name_none() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_hosts_come_back_from_a_result_and_the_referee_checks_each(policy: str, tmp_path: Path) -> None:
+def test_hosts_come_back_from_a_result_and_the_referee_checks_each(
+    policy: str, tmp_path: Path
+) -> None:
     pytest.importorskip("pyarrow")
     schedule = made(policy)
     write_result(tmp_path / "out", TOLD, [schedule])
@@ -85,32 +101,52 @@ def test_hosts_come_back_from_a_result_and_the_referee_checks_each(policy: str, 
     breaches = judge(crowded, policy, known).breaches
     assert {breach.code for breach in breaches} == {"capacity"}
     assert "of 4 processors of host 1 in use" in breaches[0].text
-    assert judge(crowded, policy, Conditions(is_one_pool=False)).is_kept  # with all hosts taken for one pool it goes unnoticed
+    # With all hosts taken for one pool it goes unnoticed.
+    assert judge(crowded, policy, Conditions(is_one_pool=False)).is_kept
 
 
 @pytest.mark.parametrize(
     "machine",
-    [{}, {"host_cpus": "6, 4, 8"}, {"host_cpus": [6, 4]}, {"host_cpus": [6, 4, 0, 8]}, {"host_cpus": [18]},
-     {"host_cpus": [12, 6]}],
-)  # fmt: skip
-def test_hosts_that_do_not_fit_the_rows_are_none(machine: dict[str, object], tmp_path: Path) -> None:
+    [
+        {},
+        {"host_cpus": "6, 4, 8"},
+        {"host_cpus": [6, 4]},
+        {"host_cpus": [6, 4, 0, 8]},
+        {"host_cpus": [18]},
+        {"host_cpus": [12, 6]},
+    ],
+)
+def test_hosts_that_do_not_fit_the_rows_are_none(
+    machine: dict[str, object], tmp_path: Path
+) -> None:
     pytest.importorskip("pyarrow")
     write_result(tmp_path / "out", {"machine": machine}, [made("fcfs-backfill")])
     result = read_result(tmp_path / "out")
     assert (result.host_cpus, result.host_names) == ((), ())
 
 
-def test_a_replay_on_hosts_is_drawn_and_verified_by_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_replay_on_hosts_is_drawn_and_verified_by_host(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("pyarrow")
     from qbatch.reports.gantt import gantt
     from qbatch.reports.plot_style import styled
 
-    hosts = "".join(f'[[host]]\nname = "n{place}"\ncpus = {cpus}\n' for place, cpus in enumerate(CPUS))
+    hosts = "".join(
+        f'[[host]]\nname = "n{place}"\ncpus = {cpus}\n' for place, cpus in enumerate(CPUS)
+    )
     (tmp_path / "machine.toml").write_text(f"schema = 1\nsingle_host = true\n{hosts}")
     (tmp_path / "log.txt").write_text("0 100 4\n5 100 4\n10 100 4\n12 50 6\n")
     out = tmp_path / "out"
-    replay = ["replay", str(tmp_path / "log.txt"), "--machine", str(tmp_path / "machine.toml"), "-p", "fcfs-backfill"]
+    replay = [
+        "replay",
+        str(tmp_path / "log.txt"),
+        "--machine",
+        str(tmp_path / "machine.toml"),
+        "-p",
+        "fcfs-backfill",
+    ]
     assert run([*replay, "--out", str(out), "-q"]) == 0
     assert run(["verify", str(out)]) == 0
     said = capsys.readouterr().out

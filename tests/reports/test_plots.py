@@ -84,9 +84,13 @@ def test_no_picture_drags_in_pyplot(small):
 
 
 def test_a_caption_says_how_many_jobs(large):
-    texts = [text.get_text() for text in draw(large, "gantt").findobj() if hasattr(text, "get_text")]
+    texts = [
+        text.get_text() for text in draw(large, "gantt").findobj() if hasattr(text, "get_text")
+    ]
     assert any("2,000 jobs on 16 processors" in text for text in texts)
-    used = [text.get_text() for text in draw(large, "estimates").findobj() if hasattr(text, "get_text")]
+    used = [
+        text.get_text() for text in draw(large, "estimates").findobj() if hasattr(text, "get_text")
+    ]
     assert any("% of 2,000 jobs used exactly 100 %" in text for text in used)
 
 
@@ -97,7 +101,8 @@ def test_a_title_is_taken_as_it_is(tmp_path, small):
 
 
 def test_the_mean_use_of_a_policy_is_to_its_own_last_end(small) -> None:
-    """To the last end of all, every policy has done the same work in the same time: one number for all of them."""
+    """To the last end of all, every policy has done the same work in the same time: one number for
+    all of them."""
     first = small.schedules[0]
     later = replace(first, policy="later", start=first.start + 40 * DAY, end=first.end + 40 * DAY)
     caption = draw(replace(small, schedules=(first, later)), "utilisation").get_supxlabel()
@@ -156,7 +161,9 @@ def test_what_cannot_be_drawn_is_refused(small, large, tmp_path):
 def test_without_matplotlib_the_extra_is_named(small, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "matplotlib.style", raising=False)
-    with pytest.raises(UsageError, match=r"pip install '\.\[report\]' in the folder of the sources"):
+    with pytest.raises(
+        UsageError, match=r"pip install '\.\[report\]' in the folder of the sources"
+    ):
         draw(small, "queue")
 
 
@@ -197,11 +204,15 @@ def test_the_command_writes_what_it_says(tmp_path, monkeypatch):
     work = random_workload(20)
     write_result(tmp_path / "out", {}, [scheduled(work), scheduled(work, "fcfs")])
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["out", "--kind", "wait-hist", "--policy", "easy", "--title", "T"])
+    done = CliRunner().invoke(
+        app, ["out", "--kind", "wait-hist", "--policy", "easy", "--title", "T"]
+    )
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr == "wrote wait-hist.png: wait-hist of sample\n"
     assert (tmp_path / "wait-hist.png").read_bytes().startswith(MAGIC[".png"])
     refused = CliRunner().invoke(app, ["out", "--kind", "gantt", "-o", "x.bmp"])
     assert isinstance(refused.exception, UsageError)
-    user = CliRunner().invoke(app, ["out", "--kind", "gantt", "-o", "x.svg", "--colour-by", "user", "--from", "100"])
+    user = CliRunner().invoke(
+        app, ["out", "--kind", "gantt", "-o", "x.svg", "--colour-by", "user", "--from", "100"]
+    )
     assert user.exit_code == 0

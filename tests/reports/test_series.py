@@ -12,7 +12,9 @@ from qbatch.reports.series import bin_edges, steps, used_procs, waiting
 from tests.reports.samples import KTH_CLOCK
 from tests.reports.test_gantt import rows_of
 
-SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 20), st.integers(1, 9)), min_size=1, max_size=20)
+SPANS = st.lists(
+    st.tuples(st.integers(0, 40), st.integers(0, 20), st.integers(1, 9)), min_size=1, max_size=20
+)
 
 
 @given(spans=SPANS)
@@ -24,7 +26,8 @@ def test_steps_are_the_sum_over_the_spans_that_hold_an_instant(spans):
     expected = (holds * weight[:, None]).sum(axis=0)
     assert np.array_equal(line.value(times), expected)
     assert np.allclose(
-        line.means(np.array([0, 7, 20, 60])), [expected[2:9].mean(), expected[9:22].mean(), expected[22:62].mean()]
+        line.means(np.array([0, 7, 20, 60])),
+        [expected[2:9].mean(), expected[9:22].mean(), expected[22:62].mean()],
     )
     part = line.within(5, 50)
     assert np.array_equal(part.value(times[7:52]), expected[7:52])
@@ -43,7 +46,13 @@ def view(begin, end, clock=None):
 
 @pytest.mark.parametrize(
     ("span", "name"),
-    [(4 * DAY, None), (5 * DAY, "hour"), (30 * DAY, "day"), (600 * DAY, "week"), (9999 * DAY, "4 weeks")],
+    [
+        (4 * DAY, None),
+        (5 * DAY, "hour"),
+        (30 * DAY, "day"),
+        (600 * DAY, "week"),
+        (9999 * DAY, "4 weeks"),
+    ],
 )
 def test_bins_grow_with_the_window(span, name):
     found = bin_edges(view(5, 5 + span))
@@ -86,4 +95,10 @@ def test_only_the_whole_request_is_a_hundred_percent():
 
 
 def test_durations_are_said_in_the_unit_that_people_choose():
-    assert [duration_text(s) for s in (0, 1, 90, 7200, 864000)] == ["0 s", "1 s", "1.5 min", "2 h", "10 d"]
+    assert [duration_text(s) for s in (0, 1, 90, 7200, 864000)] == [
+        "0 s",
+        "1 s",
+        "1.5 min",
+        "2 h",
+        "10 d",
+    ]

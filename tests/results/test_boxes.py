@@ -1,4 +1,5 @@
-"""Which processors each job had when: no two jobs at once on one, and a job that is resized keeps what it can."""
+"""Which processors each job had when: no two jobs at once on one, and a job that is resized keeps
+what it can."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def test_a_job_is_in_one_piece_where_that_is_possible_and_low():
     rows = rows_of([(0, 9, 2), (0, 5, 3), (0, 9, 2), (5, 3, 3), (6, 1, 3)])
     boxes = assign(rows, 10)
     found = {}
-    for job, low, high in zip(boxes.job.tolist(), boxes.low.tolist(), boxes.high.tolist(), strict=True):
+    for job, low, high in zip(
+        boxes.job.tolist(), boxes.low.tolist(), boxes.high.tolist(), strict=True
+    ):
         found.setdefault(job, []).append((low, high))
     assert found == {0: [(0, 2)], 1: [(2, 5)], 2: [(5, 7)], 3: [(2, 5)], 4: [(7, 10)]}
     split = assign(rows_of([(0, 9, 1), (0, 5, 1), (0, 9, 1), (5, 3, 2)]), 4)
@@ -40,9 +43,17 @@ def test_a_job_is_in_one_piece_where_that_is_possible_and_low():
 
 def held(schedule, job, at):
     """Return how many processors a job has at an instant, from the record itself."""
-    mine = [] if schedule.pieces is None else [piece for piece in schedule.pieces.tolist() if piece[0] == job]
+    mine = (
+        []
+        if schedule.pieces is None
+        else [piece for piece in schedule.pieces.tolist() if piece[0] == job]
+    )
     if not mine:
-        return int(schedule.workload.procs[job]) if schedule.start[job] <= at < schedule.end[job] else 0
+        return (
+            int(schedule.workload.procs[job])
+            if schedule.start[job] <= at < schedule.end[job]
+            else 0
+        )
     return sum(procs for _, begin, end, procs, _, _ in mine if begin <= at < end)
 
 
@@ -54,7 +65,9 @@ def test_jobs_in_pieces_have_what_each_piece_says_and_keep_what_they_can(seed):
     total = most_procs(rows)
     boxes = assign(rows, total)
     grid = np.full((total, 80), -1)
-    for job, low, high, begin, end in zip(boxes.job, boxes.low, boxes.high, boxes.begin, boxes.end, strict=True):
+    for job, low, high, begin, end in zip(
+        boxes.job, boxes.low, boxes.high, boxes.begin, boxes.end, strict=True
+    ):
         assert 0 <= low < high <= total
         assert begin < end
         assert (grid[low:high, begin:end] == -1).all()

@@ -1,4 +1,5 @@
-"""Bits that flip on a disk: a command shows what it showed before, or refuses the file by name with exit code 3."""
+"""Bits that flip on a disk: a command shows what it showed before, or refuses the file by name with
+exit code 3."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def flipped(source: Path, target: Path, draw: random.Random) -> None:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("damage") / "result"
     pieces = in_pieces(30)
-    write_result(folder, {"seed": 3, "command": ["qbatch", "replay"]}, [pieces, scheduled(pieces.workload)])
+    write_result(
+        folder, {"seed": 3, "command": ["qbatch", "replay"]}, [pieces, scheduled(pieces.workload)]
+    )
     assert len(list(folder.iterdir())) == 4
     return folder
 
@@ -46,12 +49,30 @@ def _facts(result: Result) -> object:
 
 def _columns(schedule: Schedule) -> list[object]:
     work = schedule.workload
-    columns = [work.number, work.submit, work.procs, work.estimate, work.run, schedule.start, schedule.end, schedule.promise]
+    columns = [
+        work.number,
+        work.submit,
+        work.procs,
+        work.estimate,
+        work.run,
+        schedule.start,
+        schedule.end,
+        schedule.promise,
+    ]
     pieces = None if schedule.pieces is None else schedule.pieces.tolist()
-    return [schedule.policy, work.name, work.procs_total, work.clock, pieces, *(column.tolist() for column in columns)]
+    return [
+        schedule.policy,
+        work.name,
+        work.procs_total,
+        work.clock,
+        pieces,
+        *(column.tolist() for column in columns),
+    ]
 
 
-@pytest.mark.parametrize("name", ["result.json", "jobs-hand.parquet", "jobs-easy.parquet", "pieces-hand.parquet"])
+@pytest.mark.parametrize(
+    "name", ["result.json", "jobs-hand.parquet", "jobs-easy.parquet", "pieces-hand.parquet"]
+)
 def test_no_flipped_bit_of_a_result_is_shown(tmp_path: Path, whole: Path, name: str) -> None:
     before = _facts(read_result(whole))
     folder = tmp_path / "result"
@@ -62,7 +83,10 @@ def test_no_flipped_bit_of_a_result_is_shown(tmp_path: Path, whole: Path, name: 
         flipped(whole / name, folder / name, draw)
         try:
             # A document with a damaged key "checksums" has none.
-            assert _facts(read_result(folder)) == before or "checksums" not in read_result(folder).document
+            assert (
+                _facts(read_result(folder)) == before
+                or "checksums" not in read_result(folder).document
+            )
         except InputError as error:
             refused.append(str(error))
     assert len(refused) >= (120 if name == "result.json" else 150)
@@ -70,13 +94,28 @@ def test_no_flipped_bit_of_a_result_is_shown(tmp_path: Path, whole: Path, name: 
 
 
 READING: dict[str, Callable[[Path], list[str]]] = {
-    "plot": lambda folder: ["plot", str(folder), "--kind", "gantt", "-o", str(folder.parent / "gantt.svg")],
+    "plot": lambda folder: [
+        "plot",
+        str(folder),
+        "--kind",
+        "gantt",
+        "-o",
+        str(folder.parent / "gantt.svg"),
+    ],
     "report": lambda folder: ["report", str(folder), "-o", str(folder.parent / "report.html")],
     "compare": lambda folder: ["compare", f"{folder}:easy", f"{folder}:hand"],
     "metrics": lambda folder: ["metrics", str(folder)],
     "verify": lambda folder: ["verify", f"{folder}:easy"],
     "verify rows": lambda folder: ["verify", str(folder / "jobs-easy.parquet")],
-    "export": lambda folder: ["export", "swf", str(folder), "-p", "easy", "-o", str(folder.parent / "easy.swf")],
+    "export": lambda folder: [
+        "export",
+        "swf",
+        str(folder),
+        "-p",
+        "easy",
+        "-o",
+        str(folder.parent / "easy.swf"),
+    ],
 }
 
 
@@ -91,7 +130,11 @@ def test_each_command_refuses_a_damaged_result(
     assert run(arguments) in (0, 1), capsys.readouterr().err
     damaged = folder / name
     content = damaged.read_bytes()
-    damaged.write_bytes(content.replace(b'"seed": 3', b'"seed": 7') if name == "result.json" else content[:-9] + content[-8:])
+    damaged.write_bytes(
+        content.replace(b'"seed": 3', b'"seed": 7')
+        if name == "result.json"
+        else content[:-9] + content[-8:]
+    )
     capsys.readouterr()
     assert run(arguments) == 3
     said = capsys.readouterr()
@@ -120,14 +163,17 @@ def test_a_document_may_be_laid_out_anew(tmp_path: Path, whole: Path) -> None:
 def test_a_damaged_result_may_be_replaced(tmp_path: Path, whole: Path) -> None:
     folder = tmp_path / "result"
     shutil.copytree(whole, folder)
-    (folder / "result.json").write_bytes((folder / "result.json").read_bytes().replace(b'"seed": 3', b'"seed": 7'))
+    (folder / "result.json").write_bytes(
+        (folder / "result.json").read_bytes().replace(b'"seed": 3', b'"seed": 7')
+    )
     schedule = scheduled(in_pieces(30).workload)
     write_result(folder, {}, [schedule])
     assert read_result(folder).policies == ("easy",)
 
 
 def test_bare_job_rows_that_are_damaged_are_refused_and_no_traceback(tmp_path: Path) -> None:
-    """They have checksums of their pages only, which notice nearly all; what is left is in the description of the columns."""
+    """They have checksums of their pages only, which notice nearly all; what is left is in the
+    description of the columns."""
     path = tmp_path / "rows.parquet"
     with path.open("wb") as out:
         write_job_rows(out, [scheduled(random_workload(100))], ".parquet")

@@ -45,10 +45,20 @@ def test_rows_stand_in_order_of_start_and_rejected_jobs_are_left_out():
 
 
 def test_a_row_says_what_happened_in_the_log_s_own_seconds():
-    work = workload([100 * S, 100 * S], [4, 2], [60 * S, 0], [20 * S + 500_000, 0], user=np.array([7, -1]))
-    schedule = by_hand(work, [110 * S, 130 * S + 1], kind=[0, 2], promise=[110 * S, -1], first_promise=[120 * S, -1])
+    work = workload(
+        [100 * S, 100 * S], [4, 2], [60 * S, 0], [20 * S + 500_000, 0], user=np.array([7, -1])
+    )
+    schedule = by_hand(
+        work,
+        [110 * S, 130 * S + 1],
+        kind=[0, 2],
+        promise=[110 * S, -1],
+        first_promise=[120 * S, -1],
+    )
     first, second = lines(schedule)[1:]
-    assert first == "1,100,110,130.5,4,60,20.5,10,1.487805,1.487805,in_order,110,7,,,hand,120,0,1,0,"
+    assert (
+        first == "1,100,110,130.5,4,60,20.5,10,1.487805,1.487805,in_order,110,7,,,hand,120,0,1,0,"
+    )
     assert second == "2,100,130.000001,130.000001,2,0,0,30.000001,,3,backfilled,,,,,hand,,1,1,0,"
 
 
@@ -62,7 +72,10 @@ def test_a_policy_with_commas_and_quotes_is_one_cell(tmp_path):
     schedule = by_hand(workload([0], [1], [S], [S]), [0], 'easy:a=1,b="x"\ny')
     assert '"easy:a=1,b=""x""' in lines(schedule)[1]
     for suffix in SUFFIXES:
-        assert read_job_rows(written([schedule], tmp_path / f"rows{suffix}"))[0].policy == schedule.policy
+        assert (
+            read_job_rows(written([schedule], tmp_path / f"rows{suffix}"))[0].policy
+            == schedule.policy
+        )
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -85,15 +98,24 @@ def schedules(draw):
     is_whole = draw(st.booleans())
     unit = S if is_whole else 1
     rows = draw(st.integers(0, 8))
-    column = st.lists(TIMES.map(lambda time: time // 4 // unit * unit), min_size=rows, max_size=rows)
+    column = st.lists(
+        TIMES.map(lambda time: time // 4 // unit * unit), min_size=rows, max_size=rows
+    )
     submit, waits, run, more = (np.array(draw(column), np.int64) for _ in range(4))
     ids = st.lists(st.integers(-1, 2**40), min_size=rows, max_size=rows)
     work = workload(
-        submit, draw(st.lists(st.integers(1, 2**31), min_size=rows, max_size=rows)), run + more, run,
-        number=np.array(draw(st.lists(st.integers(0, 2**62), min_size=rows, max_size=rows)), np.int64),
-        user=np.array(draw(ids), np.int64), group=np.array(draw(ids), np.int64), queue=np.array(draw(ids), np.int64),
+        submit,
+        draw(st.lists(st.integers(1, 2**31), min_size=rows, max_size=rows)),
+        run + more,
+        run,
+        number=np.array(
+            draw(st.lists(st.integers(0, 2**62), min_size=rows, max_size=rows)), np.int64
+        ),
+        user=np.array(draw(ids), np.int64),
+        group=np.array(draw(ids), np.int64),
+        queue=np.array(draw(ids), np.int64),
         counted=np.array(draw(st.lists(st.booleans(), min_size=rows, max_size=rows)), bool),
-    )  # fmt: skip
+    )
     promise = np.where(waits % 2 == 0, submit + waits, -1)
     kinds = draw(st.lists(st.integers(0, 2), min_size=rows, max_size=rows))
     return by_hand(work, submit + waits, "p", promise=promise, first_promise=promise, kind=kinds)
@@ -119,12 +141,19 @@ def test_whole_seconds_are_integers_in_parquet_and_others_floats(tmp_path):
         assert schema.names == list(COLUMNS)
         assert str(schema.field("end").type) == expected
         table_read = pq.read_table(path).to_pylist()[0]
-        assert (table_read["promise"], table_read["user"], table_read["kind"]) == (None, None, "in_order")
+        assert (table_read["promise"], table_read["user"], table_read["kind"]) == (
+            None,
+            None,
+            "in_order",
+        )
 
 
 def test_other_columns_and_another_order_are_read(tmp_path):
     path = tmp_path / "others.csv"
-    path.write_text("nodes,procs,run,start,submit,job_id\nx,2,1e1,5.25,0,7\n\ny,1,0.5,6,+1,8\n", encoding="utf-8-sig")
+    path.write_text(
+        "nodes,procs,run,start,submit,job_id\nx,2,1e1,5.25,0,7\n\ny,1,0.5,6,+1,8\n",
+        encoding="utf-8-sig",
+    )
     (rows,) = read_job_rows(path)
     assert rows.policy == "others"
     assert rows.workload.number.tolist() == [7, 8]
@@ -144,9 +173,12 @@ def test_rows_in_any_order_are_put_into_order_of_sequence(tmp_path):
     assert read.workload.sequence.tolist() == [3, 4, 8]  # a part of a file keeps what it said
     assert read.in_order_of_start().tolist() == [0, 1, 2]
     assert [line.split(",")[17] for line in lines(read)[1:]] == ["3", "4", "8"]
-    for sequences in (("", "", ""), ("0", "2", "1"), ("0", "1", "")):  # none, not that of the submissions, not of all
+    # None, not that of the submissions, not of all.
+    for sequences in (("", "", ""), ("0", "2", "1"), ("0", "1", "")):
         rows = zip(listing.splitlines(), ("sequence", *sequences), strict=True)
-        path.write_text("".join(f"{line.rpartition(',')[0]},{sequence}\n" for line, sequence in rows))
+        path.write_text(
+            "".join(f"{line.rpartition(',')[0]},{sequence}\n" for line, sequence in rows)
+        )
         assert read_job_rows(path)[0].workload.number.tolist() == [3, 9, 5]
 
 
@@ -171,7 +203,9 @@ REFUSED = {
     HEAD + "1,0,0,1_0,1,,\n": "'1_0' is not a number",
     HEAD + "1,5,4,9,1,,\n": "line 2, column start: lies before submit",
     HEAD + "1,0,4,3,1,,\n": "line 2, column end: lies before start",
-    HEAD + "1,0,4,9,1,,backfiled\n": "'backfiled' is none of in_order, immediate, backfilled, rejected; did you mean",
+    HEAD + "1,0,4,9,1,,backfiled\n": (
+        "'backfiled' is none of in_order, immediate, backfilled, rejected; did you mean"
+    ),
     HEAD + '"1\n",0,4,9,1,,\n2,0,4,x,1,,\n': "line 4, column end",
 }
 
@@ -245,7 +279,12 @@ def test_floats_of_other_tools_say_absent_by_nan(tmp_path):
     }
     pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
     (rows,) = read_job_rows(tmp_path / "rows.parquet")
-    assert (rows.workload.submit[0], rows.start[0], rows.end[0], rows.workload.queue[0]) == (100_000, 300_000, 10**12 + 1, -1)
+    assert (rows.workload.submit[0], rows.start[0], rows.end[0], rows.workload.queue[0]) == (
+        100_000,
+        300_000,
+        10**12 + 1,
+        -1,
+    )
 
 
 def test_an_unknown_form_is_refused():
@@ -255,5 +294,7 @@ def test_an_unknown_form_is_refused():
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"pip install '\.\[report\]' in the folder of the sources"):
+    with pytest.raises(
+        UsageError, match=r"pip install '\.\[report\]' in the folder of the sources"
+    ):
         write_job_rows(io.BytesIO(), [], ".parquet")

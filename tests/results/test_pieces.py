@@ -1,4 +1,5 @@
-"""What a result keeps of jobs that were suspended, resized or on trial: read back, it says what the run said."""
+"""What a result keeps of jobs that were suspended, resized or on trial: read back, it says what the
+run said."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ TRIED = ("immediate:inner=lxfw-backfill", "soon:inner=lxfw-backfill", "equispati
 
 @pytest.fixture(scope="module")
 def month(tmp_path_factory):
-    """The first jobs of a month of the Origin 2000, pressed together so that jobs are suspended and resized."""
+    """The first jobs of a month of the Origin 2000, pressed together so that jobs are suspended and
+    resized."""
     from qbatch.cli.main import run as run_command
 
     path = tmp_path_factory.mktemp("month") / "month.swf"
@@ -51,7 +53,10 @@ def test_the_metrics_of_a_result_are_those_of_the_run(tmp_path, month):
         assert len(schedule.pieces) > 50
         assert sorted(again.pieces.tolist()) == sorted(schedule.pieces.tolist())
         assert measure(again) == measure(schedule)
-        assert measure(again)["utilisation_submit"] < measure(replace(again, pieces=None))["utilisation_submit"]
+        assert (
+            measure(again)["utilisation_submit"]
+            < measure(replace(again, pieces=None))["utilisation_submit"]
+        )
         for key in BREAKDOWNS:
             assert breakdown(again, key) == breakdown(schedule, key)
         assert np.array_equal(job_times(rows).wait, job_times(schedule).wait)
@@ -82,9 +87,10 @@ def test_what_ran_and_what_waited_is_what_the_record_says(seed):
     for at in range(-1, 80):
         running = sum(line[3] for line in lines if line[1] <= at < line[2])
         running += sum(
-            int(work.procs[row]) for row in range(len(work))
+            int(work.procs[row])
+            for row in range(len(work))
             if row not in split and schedule.start[row] <= at < schedule.end[row]
-        )  # fmt: skip
+        )
         assert used.value(np.array([at]))[0] == running
         still = int(((work.submit <= at) & (schedule.start > at)).sum())
         for row in split:
@@ -95,7 +101,11 @@ def test_what_ran_and_what_waited_is_what_the_record_says(seed):
             still += bool(before) and has_more and not is_running and not before[-1][5]
         assert queued.value(np.array([at]))[0] == still
     for row in range(len(rows)):
-        lasted = sum(line[2] - line[1] for line in lines if line[0] == row) if row in split else work.run[row]
+        lasted = (
+            sum(line[2] - line[1] for line in lines if line[0] == row)
+            if row in split
+            else work.run[row]
+        )
         assert off_machine(rows)[row] == schedule.end[row] - schedule.start[row] - lasted
 
 
@@ -103,11 +113,15 @@ def test_what_ran_and_what_waited_is_what_the_record_says(seed):
 @given(seed=st.integers(0, 10**6), data=st.data())
 def test_some_of_the_rows_have_their_own_pieces(seed, data):
     rows = in_pieces(seed)
-    which = np.array(sorted(data.draw(st.lists(st.integers(0, len(rows) - 1), unique=True))), np.int64)
+    which = np.array(
+        sorted(data.draw(st.lists(st.integers(0, len(rows) - 1), unique=True))), np.int64
+    )
     some = rows.only(which)
     for place, job in enumerate(which.tolist()):
         whole = [] if rows.pieces is None else rows.pieces[rows.pieces[:, 0] == job][:, 1:].tolist()
-        mine = [] if some.pieces is None else some.pieces[some.pieces[:, 0] == place][:, 1:].tolist()
+        mine = (
+            [] if some.pieces is None else some.pieces[some.pieces[:, 0] == place][:, 1:].tolist()
+        )
         assert mine == whole
         assert len(mine) == some.piece_count[place]
     mask = np.zeros(len(rows), bool)
@@ -123,7 +137,11 @@ def _columns(rows):
 
 def test_a_policy_without_pieces_has_no_file_of_them(tmp_path):
     write_result(tmp_path / "out", {}, [in_pieces(3)])
-    assert sorted(os.listdir(tmp_path / "out")) == ["jobs-hand.parquet", "pieces-hand.parquet", "result.json"]
+    assert sorted(os.listdir(tmp_path / "out")) == [
+        "jobs-hand.parquet",
+        "pieces-hand.parquet",
+        "result.json",
+    ]
     easy = scheduled(random_workload(20))
     write_result(tmp_path / "out", {}, [easy])
     assert sorted(os.listdir(tmp_path / "out")) == ["jobs-easy.parquet", "result.json"]
@@ -141,7 +159,11 @@ def test_times_are_whole_seconds_where_all_are(tmp_path, unit, kind):
     write_result(tmp_path / "out", {}, [schedule])
     table = pq.read_table(tmp_path / "out" / "pieces-hand.parquet")
     assert table.column_names == ["job_id", "sequence", "begin", "end", "procs", "host", "kept"]
-    assert [str(table.schema.field(name).type) for name in ("begin", "end", "kept")] == [kind, kind, "bool"]
+    assert [str(table.schema.field(name).type) for name in ("begin", "end", "kept")] == [
+        kind,
+        kind,
+        "bool",
+    ]
     assert (np.array(table["begin"]) * S == schedule.pieces[:, 1]).all()
     assert (np.array(table["job_id"]) == schedule.workload.number[schedule.pieces[:, 0]]).all()
     again = read_result(tmp_path / "out").schedules[0]
@@ -149,7 +171,8 @@ def test_times_are_whole_seconds_where_all_are(tmp_path, unit, kind):
 
 
 def change(folder, **columns):
-    """Write the pieces of a result anew with some columns changed, and its document without checksums; None leaves one out."""
+    """Write the pieces of a result anew with some columns changed, and its document without
+    checksums; None leaves one out."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -157,7 +180,9 @@ def change(folder, **columns):
     table = {name: np.array(column) for name, column in pq.read_table(path).to_pydict().items()}
     for name, how in columns.items():
         table[name] = how(table[name]) if how is not None else None
-    pq.write_table(pa.table({name: column for name, column in table.items() if column is not None}), path)
+    pq.write_table(
+        pa.table({name: column for name, column in table.items() if column is not None}), path
+    )
     unseal(folder / "result.json")
 
 
@@ -187,7 +212,9 @@ def test_pieces_and_rows_that_do_not_belong_together_are_refused(tmp_path):
     write_result(tmp_path / "out", {}, [in_pieces(3)])
     change(
         tmp_path / "out",
-        **dict.fromkeys(("job_id", "sequence", "begin", "end", "procs", "host", "kept"), lambda c: c[:-1]),
+        **dict.fromkeys(
+            ("job_id", "sequence", "begin", "end", "procs", "host", "kept"), lambda c: c[:-1]
+        ),
     )
     with pytest.raises(InputError, match="do not belong together"):
         read_result(tmp_path / "out")
@@ -214,6 +241,12 @@ def test_bare_rows_show_the_wait_and_the_number_of_pieces_and_say_what_they_lack
     assert int(bare.lacks_pieces.sum()) == count
     assert str(unknown_pieces(bare)).startswith(f"{count} jobs under hand had execution intervals")
     assert unknown_pieces(schedule) is None
-    direct, measured = measure(schedule), measure(changed(bare, procs_total=schedule.workload.procs_total))
-    assert [name for name in direct if direct[name] != measured[name]] == ["utilisation_submit", "queue_max"]
+    direct, measured = (
+        measure(schedule),
+        measure(changed(bare, procs_total=schedule.workload.procs_total)),
+    )
+    assert [name for name in direct if direct[name] != measured[name]] == [
+        "utilisation_submit",
+        "queue_max",
+    ]
     assert len(bare.queue_spans().job) == len(bare)

@@ -1,4 +1,5 @@
-"""Jobs that a policy refuses: in the schedule, the job rows, the metrics, the comparison, and before the referee."""
+"""Jobs that a policy refuses: in the schedule, the job rows, the metrics, the comparison, and
+before the referee."""
 
 from __future__ import annotations
 
@@ -60,7 +61,11 @@ def test_a_schedule_names_which_job_was_refused_when_and_why() -> None:
         assert each.at == done.workload.submit[each.row]
         assert each.code == "too-late"
         assert each.text.startswith("it would end ")
-        assert (done.start[each.row], done.end[each.row], done.promise[each.row]) == (-1, -1, NO_PROMISE)
+        assert (done.start[each.row], done.end[each.row], done.promise[each.row]) == (
+            -1,
+            -1,
+            NO_PROMISE,
+        )
 
 
 def test_a_schedule_counts_the_promises_that_were_broken() -> None:
@@ -100,7 +105,16 @@ def test_rows_of_refused_jobs_come_last_with_the_reason() -> None:
     assert cells["job_id"] == str(work.number[first.row])
     assert cells["estimate"] == str(work.estimate[first.row] // SECOND)
     assert (cells["kind"], cells["reason"]) == ("rejected", f"too-late: {first.text}")
-    for name in ("start", "end", "run", "wait", "slowdown", "bounded_slowdown", "promise", "first_promise"):
+    for name in (
+        "start",
+        "end",
+        "run",
+        "wait",
+        "slowdown",
+        "bounded_slowdown",
+        "promise",
+        "first_promise",
+    ):
         assert cells[name] == "", name
 
 
@@ -111,7 +125,9 @@ def test_a_file_without_refused_jobs_has_no_such_column() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_refused_job_keeps_the_fraction_of_a_second_of_its_submission(suffix: str, tmp_path: Path) -> None:
+def test_a_refused_job_keeps_the_fraction_of_a_second_of_its_submission(
+    suffix: str, tmp_path: Path
+) -> None:
     done = schedule()
     refused = done.only(~done.ran)  # alone: the times of those that ran are whole seconds
     refused = changed(refused, submit=refused.workload.submit + SECOND // 4)
@@ -133,7 +149,9 @@ def test_rows_are_read_back_as_they_were(suffix: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_rows_show_how_often_a_promise_was_broken_only_where_one_was(suffix: str, tmp_path: Path) -> None:
+def test_rows_show_how_often_a_promise_was_broken_only_where_one_was(
+    suffix: str, tmp_path: Path
+) -> None:
     done, kept = schedule(f"{BOUNDED}:most=90,order=sjf"), schedule("conservative")
     assert done.broken is not None
     assert kept.broken is None
@@ -142,7 +160,9 @@ def test_rows_show_how_often_a_promise_was_broken_only_where_one_was(suffix: str
     assert "broken" not in written([kept]).decode().splitlines()[0].split(",")
     broken = {row["job_id"]: row["broken"] for row in csv.DictReader([header, *lines])}
     numbers = done.workload.number.tolist()
-    assert broken == {str(number): str(count) for number, count in zip(numbers, done.broken.tolist(), strict=True)}
+    assert broken == {
+        str(number): str(count) for number, count in zip(numbers, done.broken.tolist(), strict=True)
+    }
     path = tmp_path / f"rows{suffix}"
     path.write_bytes(written([done, kept], suffix))
     again, other = read_job_rows(path)
@@ -153,20 +173,28 @@ def test_rows_show_how_often_a_promise_was_broken_only_where_one_was(suffix: str
 
 def test_a_broken_count_of_nothing_is_none(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    path.write_text("job_id,submit,start,run,procs,broken\n1,0,3,5,1,\n2,0,3,5,1,0\n", encoding="utf-8")
+    path.write_text(
+        "job_id,submit,start,run,procs,broken\n1,0,3,5,1,\n2,0,3,5,1,0\n", encoding="utf-8"
+    )
     assert read_job_rows(path)[0].broken is None
 
 
 def test_a_job_that_ran_may_not_lack_its_start(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    path.write_text("job_id,submit,start,end,procs,kind\n1,0,,5,1,immediate\n2,0,,,1,rejected\n", encoding="utf-8")
+    path.write_text(
+        "job_id,submit,start,end,procs,kind\n1,0,,5,1,immediate\n2,0,,,1,rejected\n",
+        encoding="utf-8",
+    )
     with pytest.raises(Exception, match="line 2, column start: is empty"):
         read_job_rows(path)
 
 
 def test_rows_without_ends_may_be_refused_too(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    path.write_text("job_id,submit,start,run,procs,kind\n1,0,3,5,1,in_order\n2,0,,,1,rejected\n", encoding="utf-8")
+    path.write_text(
+        "job_id,submit,start,run,procs,kind\n1,0,3,5,1,in_order\n2,0,,,1,rejected\n",
+        encoding="utf-8",
+    )
     (rows,) = read_job_rows(path)
     assert rows.end.tolist() == [8 * SECOND, -1]
     assert rows.workload.run.tolist() == [5 * SECOND, -1]
@@ -184,7 +212,9 @@ def test_metrics_are_over_jobs_that_ran_and_show_the_share_of_the_others(tmp_pat
     result = read_result(str(tmp_path / "out"))
     again = result.schedules[0]
     assert measure(again) == figures
-    assert [(each.at, each.code, each.text) for each in again.rejected] == [each[1:] for each in done.rejected]
+    assert [(each.at, each.code, each.text) for each in again.rejected] == [
+        each[1:] for each in done.rejected
+    ]
     for key in ("class", "user", "month"):
         groups, others = breakdown(done, key), breakdown(again, key)
         assert [(each.label, each.jobs, each.metrics) for each in groups] == [
@@ -197,7 +227,19 @@ def test_a_warm_up_counts_no_refusal() -> None:
     counted = np.ones(40, np.bool_)
     counted[[each.row for each in done.rejected[:3]]] = False
     work = done.workload.changed(counted=counted)
-    figures = measure(Schedule(work, "x", done.start, done.kind, done.promise, done.promise, done.end, 1, rejected=done.rejected))
+    figures = measure(
+        Schedule(
+            work,
+            "x",
+            done.start,
+            done.kind,
+            done.promise,
+            done.promise,
+            done.end,
+            1,
+            rejected=done.rejected,
+        )
+    )
     assert figures["rejected_count"] == len(done.rejected) - 3
 
 
@@ -216,14 +258,22 @@ def test_a_refused_job_is_no_breach(tmp_path: Path) -> None:
     done = schedule()
     write_result(tmp_path / "out", {}, [done])
     (tmp_path / "rows.csv").write_bytes(written([done]))
-    for finished, known in (*read_finished(str(tmp_path / "out")), *read_finished(str(tmp_path / "rows.csv"), 4)):
+    for finished, known in (
+        *read_finished(str(tmp_path / "out")),
+        *read_finished(str(tmp_path / "rows.csv"), 4),
+    ):
         verdict = judge(finished, "fcfs", known)
         assert verdict.is_kept
         assert len(verdict.schedule) == int(done.ran.sum())
-        assert verdict.notes[-1] == f"{len(done.rejected)} jobs were refused by the policy and never ran"
+        assert (
+            verdict.notes[-1]
+            == f"{len(done.rejected)} jobs were refused by the policy and never ran"
+        )
 
 
-def test_a_comparison_is_over_jobs_that_both_ran_and_says_how_many_one_refused(tmp_path: Path) -> None:
+def test_a_comparison_is_over_jobs_that_both_ran_and_says_how_many_one_refused(
+    tmp_path: Path,
+) -> None:
     done = schedule()
     write_result(tmp_path / "out", {}, [done, schedule("easy")])
     result = read_result(str(tmp_path / "out"))
@@ -248,7 +298,14 @@ def test_the_story_of_a_job_shows_its_broken_promise() -> None:
     done = schedule(f"{BOUNDED}:most=90,order=sjf")
     assert done.broken is not None
     row = int(np.argmax(done.broken))
-    lines = list(tell_story(done.workload, one_host(4), load_policy(done.policy.replace("bounded", BOUNDED)), str(row + 1)))
+    lines = list(
+        tell_story(
+            done.workload,
+            one_host(4),
+            load_policy(done.policy.replace("bounded", BOUNDED)),
+            str(row + 1),
+        )
+    )
     assert sum("its promise is broken [overtaken]" in line for line in lines) == done.broken[row]
 
 

@@ -14,7 +14,15 @@ from qbatch.results import result as module
 from qbatch.results.job_rows import write_job_rows
 from qbatch.results.reading import read_result
 from qbatch.results.result import most_procs, write_result
-from tests.reports.samples import KTH_CLOCK, by_hand, check_read_back, random_workload, scheduled, unseal, workload
+from tests.reports.samples import (
+    KTH_CLOCK,
+    by_hand,
+    check_read_back,
+    random_workload,
+    scheduled,
+    unseal,
+    workload,
+)
 
 S = MICROSECONDS
 
@@ -33,8 +41,10 @@ def test_a_result_is_read_back(tmp_path, easy):
     }
     write_result(tmp_path / "out", document, [easy, other])
     assert sorted(os.listdir(tmp_path / "out")) == [
-        "jobs-conservative-a-1-b-2.parquet", "jobs-easy.parquet", "result.json"
-    ]  # fmt: skip
+        "jobs-conservative-a-1-b-2.parquet",
+        "jobs-easy.parquet",
+        "result.json",
+    ]
     assert os.listdir(tmp_path) == ["out"]
     result = read_result(tmp_path / "out")
     assert result.policies == ("easy", "conservative:a=1,b=2")
@@ -49,7 +59,9 @@ def test_a_result_is_read_back(tmp_path, easy):
 
 
 def test_the_document_s_own_facts_win(tmp_path, easy):
-    write_result(tmp_path / "out", {"procs_total": 99, "log": {"name": "mine"}, "schema": "x"}, [easy])
+    write_result(
+        tmp_path / "out", {"procs_total": 99, "log": {"name": "mine"}, "schema": "x"}, [easy]
+    )
     result = read_result(tmp_path / "out")
     assert (result.procs_total, result.name) == (99, "mine")
     assert read_result(tmp_path / "out", procs=40).procs_total == 40
@@ -96,7 +108,9 @@ def test_a_folder_that_is_not_there_is_an_output_error(tmp_path, easy):
         write_result(tmp_path / "none" / "out", {}, [easy])
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError("defect")])
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError("defect")]
+)
 @pytest.mark.parametrize("is_new", [True, False])
 def test_a_failure_in_the_middle_leaves_all_as_it_was(tmp_path, easy, monkeypatch, error, is_new):
     out = tmp_path / "out"
@@ -164,12 +178,16 @@ DAMAGES = {
     "files: should name": {"files": 3},
     "lies outside of the result": {"files": {"easy": "../jobs-easy.parquet"}},
     "cannot be read": {"files": {"easy": "jobs-none.parquet"}},
-    "should hold the jobs of 'fcfs', but holds those of easy": {"files": {"fcfs": "jobs-easy.parquet"}},
+    "should hold the jobs of 'fcfs', but holds those of easy": {
+        "files": {"fcfs": "jobs-easy.parquet"}
+    },
     "procs_total: should be": {"procs_total": "many"},
     "log: should be an object, not [1]": {"log": [1]},
     "machine: should be an object, not None": {"machine": None},
     "results: should be a list of objects": {"results": 5},
-    "results: should be a list of objects, one for each policy, not ['easy']": {"results": ["easy"]},
+    "results: should be a list of objects, one for each policy, not ['easy']": {
+        "results": ["easy"]
+    },
     "log: notes: should be a list, not 7": {"log": {"notes": 7}},
     "clock: should hold": {"clock": {"unix_start": "noon"}},
 }

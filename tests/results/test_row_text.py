@@ -29,20 +29,26 @@ def as_seconds(microseconds: int) -> str:
     return plain(f"{Decimal(microseconds) / 10**6:.6f}")
 
 
-@given(st.lists(st.tuples(WHOLE, WHOLE, RATIO, st.booleans(), st.integers(0, 2)), min_size=1, max_size=40))
+@given(
+    st.lists(
+        st.tuples(WHOLE, WHOLE, RATIO, st.booleans(), st.integers(0, 2)), min_size=1, max_size=40
+    )
+)
 def test_rows_are_what_python_writes(rows: list[tuple[int, int, float, bool, int]]) -> None:
     numbers, instants, values, absent, places = zip(*rows, strict=True)
     words = ["easy", "", 'one, "two"']
     is_absent = np.array(absent)
     found = bytes(
-        row_text([
-            Cells(np.array(numbers), is_absent=is_absent),
-            times(np.array(instants)),
-            times(np.array(instants), is_absent),
-            ratios(np.array(values)),
-            Cells(np.array(places), words=words),
-        ])
-    ).decode()  # fmt: skip
+        row_text(
+            [
+                Cells(np.array(numbers), is_absent=is_absent),
+                times(np.array(instants)),
+                times(np.array(instants), is_absent),
+                ratios(np.array(values)),
+                Cells(np.array(places), words=words),
+            ]
+        )
+    ).decode()
     expected = ""
     for number, instant, value, is_empty, place in rows:
         cells = [
@@ -57,4 +63,9 @@ def test_rows_are_what_python_writes(rows: list[tuple[int, int, float, bool, int
 
 
 def test_no_rows_are_no_text() -> None:
-    assert bytes(row_text([Cells(np.empty(0, np.int64)), Cells(np.empty(0, np.int64), words=["easy"])])) == b""
+    assert (
+        bytes(
+            row_text([Cells(np.empty(0, np.int64)), Cells(np.empty(0, np.int64), words=["easy"])])
+        )
+        == b""
+    )

@@ -58,7 +58,9 @@ def test_engine_equals_oracle_on_random_workloads(policy: str) -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 @given(drawn=workloads())
 @settings(max_examples=size(30, 60))
-def test_compiled_and_engine_equal_oracle_on_drawn_workloads(policy: str, drawn: tuple[list[Job], int]) -> None:
+def test_compiled_and_engine_equal_oracle_on_drawn_workloads(
+    policy: str, drawn: tuple[list[Job], int]
+) -> None:
     jobs, procs = drawn
     expected = POLICIES[policy](jobs, procs)
     work = workload_of(jobs, procs)
@@ -76,13 +78,25 @@ def test_deep_queues_equal_oracle(policy: str) -> None:
 
 
 @pytest.mark.parametrize(("log", "procs"), LOGS)
-@pytest.mark.parametrize("options", [{}, {"kill": False}, {"estimates": "perfect"}], ids=["kill", "no-kill", "perfect"])
-def test_prefixes_of_real_logs_equal_oracle(log: str, procs: int, options: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"kill": False}, {"estimates": "perfect"}], ids=["kill", "no-kill", "perfect"]
+)
+def test_prefixes_of_real_logs_equal_oracle(
+    log: str, procs: int, options: dict[str, object]
+) -> None:
     work = real_log(log, procs, first=size(300, 500), **options)
-    columns = zip(work.submit.tolist(), work.procs.tolist(), work.estimate.tolist(), work.run.tolist(), strict=True)
+    columns = zip(
+        work.submit.tolist(),
+        work.procs.tolist(),
+        work.estimate.tolist(),
+        work.run.tolist(),
+        strict=True,
+    )
     jobs = [Job(row, *values) for row, values in enumerate(columns)]
     for policy in ("fcfs", "easy", "conservative", "conservative:compress=start"):
-        assert_same(run_named(work, policy, driver="compiled"), POLICIES[policy](jobs, procs), policy)
+        assert_same(
+            run_named(work, policy, driver="compiled"), POLICIES[policy](jobs, procs), policy
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""The policy that is evaluated is the policy that runs: both drivers give the same schedule, to the microsecond."""
+"""The policy that is evaluated is the policy that runs: both drivers give the same schedule, to the
+microsecond."""
 
 from __future__ import annotations
 
@@ -18,17 +19,30 @@ from tests.harness import real_log, run_named, same_schedule, size, workload_of
 from tests.oracle.workloads import random_jobs
 
 POLICIES = (
-    "fcfs", "fcfs:order=sjf", "fcfs:order=lxf", "easy", "easy:order=sjf", "easy:order=lxf", "easy:backfill=sjf",
+    "fcfs",
+    "fcfs:order=sjf",
+    "fcfs:order=lxf",
+    "easy",
+    "easy:order=sjf",
+    "easy:order=lxf",
+    "easy:backfill=sjf",
     "hybrid:depth=4",
-    "hybrid:depth=3,order=lxf", "conservative", "conservative:compress=start", "conservative:compress=none",
+    "hybrid:depth=3,order=lxf",
+    "conservative",
+    "conservative:compress=start",
+    "conservative:compress=none",
     "conservative:compress=scratch",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_drivers_agree_on_a_generated_log(policy: str) -> None:
-    work = prepare(generate_log(jobs=size(600, 1500), procs=64, load=0.95, seed=5, campaigns=0.2), one_host(64))
-    assert same_schedule(run_named(work, policy, driver="compiled"), run_named(work, policy, driver="engine"))
+    work = prepare(
+        generate_log(jobs=size(600, 1500), procs=64, load=0.95, seed=5, campaigns=0.2), one_host(64)
+    )
+    assert same_schedule(
+        run_named(work, policy, driver="compiled"), run_named(work, policy, driver="engine")
+    )
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -41,28 +55,51 @@ def test_drivers_agree_on_random_workloads(policy: str) -> None:
 
 
 ON_HOSTS = (
-    "fcfs", "fcfs:order=lxf", "easy", "easy:order=sjf", "hybrid:depth=3", "fcfs-backfill", "lxf-backfill", "lxfw-backfill",
-    "lxfw-backfill:depth=3", "sjf-backfill", "sjf-backfill:depth=2", "priority-backfill", "priority-backfill:depth=4,bypass=2",
-    "priority-backfill:memory=-1,both=0.25,bypass=3", "priority-backfill:depth=0", "lsf",
-)  # fmt: skip
+    "fcfs",
+    "fcfs:order=lxf",
+    "easy",
+    "easy:order=sjf",
+    "hybrid:depth=3",
+    "fcfs-backfill",
+    "lxf-backfill",
+    "lxfw-backfill",
+    "lxfw-backfill:depth=3",
+    "sjf-backfill",
+    "sjf-backfill:depth=2",
+    "priority-backfill",
+    "priority-backfill:depth=4,bypass=2",
+    "priority-backfill:memory=-1,both=0.25,bypass=3",
+    "priority-backfill:depth=0",
+    "lsf",
+)
 
 
 @pytest.mark.parametrize("policy", ON_HOSTS)
 def test_drivers_agree_on_hosts_with_memory(policy: str) -> None:
     for seed in range(size(40, 150)):
         rng = random.Random(seed)
-        hosts = tuple(Host(f"h{n}", rng.randint(2, 8), rng.choice((0, 40, 100))) for n in range(rng.randint(1, 4)))
+        hosts = tuple(
+            Host(f"h{n}", rng.randint(2, 8), rng.choice((0, 40, 100)))
+            for n in range(rng.randint(1, 4))
+        )
         machine = Machine((Host("h", 8, 100), *hosts), single_host=True)
         jobs = random_jobs(rng, rng.randint(1, 30), 8)
-        work = workload_of(jobs, machine.procs, memory=[rng.choice((0, 0, 10, 40, 90)) for _ in jobs])
-        one, other = (run(work, machine, load_policy(policy), driver=driver) for driver in ("compiled", "engine"))
+        work = workload_of(
+            jobs, machine.procs, memory=[rng.choice((0, 0, 10, 40, 90)) for _ in jobs]
+        )
+        one, other = (
+            run(work, machine, load_policy(policy), driver=driver)
+            for driver in ("compiled", "engine")
+        )
         assert same_schedule(one, other), seed
         assert one.host is not None
         assert other.host is not None
         assert one.host.tolist() == other.host.tolist(), seed
 
 
-@pytest.mark.parametrize("policy", [policy for policy in ON_HOSTS if "-" in policy or policy == "lsf"])
+@pytest.mark.parametrize(
+    "policy", [policy for policy in ON_HOSTS if "-" in policy or policy == "lsf"]
+)
 def test_drivers_agree_on_one_pool_under_the_priority_family(policy: str) -> None:
     for seed in range(size(30, 100)):
         rng = random.Random(seed)
@@ -75,7 +112,9 @@ def test_jobs_that_no_host_could_hold_are_refused_and_not_waited_for() -> None:
     machine = Machine((Host("a", 4, 10), Host("b", 8, 5)), single_host=True)
     jobs = random_jobs(random.Random(3), 5, 4)
     work = workload_of(jobs, machine.procs, memory=[11, 0, 0, 0, 0])
-    one, other = (run(work, machine, load_policy("easy"), driver=driver) for driver in ("compiled", "engine"))
+    one, other = (
+        run(work, machine, load_policy("easy"), driver=driver) for driver in ("compiled", "engine")
+    )
     assert same_schedule(one, other)
     assert one.start.tolist().count(-1) == 1
 
@@ -83,11 +122,17 @@ def test_jobs_that_no_host_could_hold_are_refused_and_not_waited_for() -> None:
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
 def test_drivers_agree_on_a_real_log(policy: str) -> None:
     work = real_log("KTH-SP2-1996-2.1-cln", 100, first=size(1500, 4000))
-    assert same_schedule(run_named(work, policy, driver="compiled"), run_named(work, policy, driver="engine"))
+    assert same_schedule(
+        run_named(work, policy, driver="compiled"), run_named(work, policy, driver="engine")
+    )
 
 
 def test_same_input_gives_the_same_output_twice() -> None:
-    work = prepare(generate_log(jobs=800, procs=32, load=1.1, seed=9), one_host(32), Options(estimates="f:4", seed=3))
+    work = prepare(
+        generate_log(jobs=800, procs=32, load=1.1, seed=9),
+        one_host(32),
+        Options(estimates="f:4", seed=3),
+    )
     for policy in POLICIES:
         assert same_schedule(run_named(work, policy), run_named(work, policy))
 
@@ -98,7 +143,12 @@ def test_a_compiled_run_in_small_budgets_is_the_same(monkeypatch: pytest.MonkeyP
     for policy in ("easy", "conservative"):
         whole = run_named(work, policy)
         monkeypatch.setattr("qbatch.simulation.compiled.BUDGET", 7)
-        parts = run(work, one_host(32), load_policy(policy), progress=lambda arrived, now: seen.append(arrived))
+        parts = run(
+            work,
+            one_host(32),
+            load_policy(policy),
+            progress=lambda arrived, now: seen.append(arrived),
+        )
         monkeypatch.undo()
         assert same_schedule(whole, parts)
     assert len(seen) > 100
@@ -118,7 +168,12 @@ def test_a_policy_without_a_loop_is_refused_only_when_it_must_be_compiled() -> N
 
 
 @pytest.mark.parametrize(
-    ("given", "says"), [(["start"], "which is not an action"), ([1 / 3], "not an action"), (None, "failed at .* TypeError")]
+    ("given", "says"),
+    [
+        (["start"], "which is not an action"),
+        ([1 / 3], "not an action"),
+        (None, "failed at .* TypeError"),
+    ],
 )
 def test_a_policy_that_talks_nonsense_is_reported_in_one_line(given: object, says: str) -> None:
     class Odd:
@@ -141,12 +196,16 @@ def test_depth_one_on_a_profile_is_easy() -> None:
 
 
 @pytest.mark.parametrize("policy", [name for name in POLICIES if "order" not in name])
-def test_a_profile_of_each_host_gives_what_the_pool_gives_where_memory_does_not_matter(policy: str) -> None:
+def test_a_profile_of_each_host_gives_what_the_pool_gives_where_memory_does_not_matter(
+    policy: str,
+) -> None:
     machine = Machine((Host("only", 8, 10**12),))
     for seed in range(size(40, 120)):
         rng = random.Random(seed)
         work = workload_of(random_jobs(rng, rng.randint(1, 20), 8), 8)
-        assert same_schedule(run_named(work, policy, machine=machine), run_named(work, policy)), seed
+        assert same_schedule(run_named(work, policy, machine=machine), run_named(work, policy)), (
+            seed
+        )
 
 
 @pytest.mark.parametrize("per_user", [None, 2])
@@ -156,12 +215,20 @@ def test_drivers_agree_under_class_limits_and_specials(per_user: int | None) -> 
         rng = random.Random(seed)
         jobs = random_jobs(rng, 200, 80)
         hours = rng.choice((60, 1800))  # some beyond what any class takes
-        work = workload_of(jobs, machine.procs, memory=[rng.choice((0, 1 << 30, 20 << 30, 1 << 45)) for _ in jobs])
+        work = workload_of(
+            jobs, machine.procs, memory=[rng.choice((0, 1 << 30, 20 << 30, 1 << 45)) for _ in jobs]
+        )
         work = work.changed(
-            submit=work.submit * 20, run=work.run * hours, estimate=work.estimate * hours, logged_run=work.run * hours,
+            submit=work.submit * 20,
+            run=work.run * hours,
+            estimate=work.estimate * hours,
+            logged_run=work.run * hours,
             user=np.array([rng.randint(1, 9) for _ in jobs]),
-        )  # fmt: skip
-        one, other = (run(work, machine, load_policy("lsf"), driver=driver) for driver in ("compiled", "engine"))
+        )
+        one, other = (
+            run(work, machine, load_policy("lsf"), driver=driver)
+            for driver in ("compiled", "engine")
+        )
         assert same_schedule(one, other), seed
         assert one.host is not None
         assert other.host is not None

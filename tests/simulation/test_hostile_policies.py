@@ -1,4 +1,5 @@
-"""Policies that lie, fail, stall or meddle: one honest line each, and never a wrong result shown as good."""
+"""Policies that lie, fail, stall or meddle: one honest line each, and never a wrong result shown as
+good."""
 
 from __future__ import annotations
 
@@ -69,7 +70,9 @@ def suspend_for_ever(view):
         (lambda view: [WakeAt(view.now + 1)], "did nothing but ask to be woken"),
     ],
 )
-def test_each_is_reported_in_one_line(decide: Callable, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_is_reported_in_one_line(
+    decide: Callable, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("qbatch.simulation.calendar._MOST_IDLE", 50)
     with pytest.raises(DecisionError, match=says) as error:
         run(work(), one_host(4), Doing(decide))
@@ -91,7 +94,9 @@ def test_actions_are_carried_out_after_the_policy_has_looked_at_everything() -> 
 
 def test_a_rejected_job_is_no_job_that_ran() -> None:
     no = Reason("never", "test", "never")
-    schedule = run(work(), one_host(4), Doing(lambda view: [Reject(row, no) for row in view.queue.tolist()]))
+    schedule = run(
+        work(), one_host(4), Doing(lambda view: [Reject(row, no) for row in view.queue.tolist()])
+    )
     assert not schedule.ran.any()
 
 
@@ -102,7 +107,9 @@ def test_a_class_derived_from_ours_runs_its_own_decide() -> None:
 
     case = work(12)
     mine = Mine("mine", ListRules("fcfs", 1, is_by_shadow=True))
-    assert same_schedule(run(case, one_host(4), mine), run(case, one_host(4), mine, driver="engine"))
+    assert same_schedule(
+        run(case, one_host(4), mine), run(case, one_host(4), mine, driver="engine")
+    )
 
 
 def test_submissions_within_a_microsecond_keep_both_drivers_together(tmp_path) -> None:
@@ -110,8 +117,10 @@ def test_submissions_within_a_microsecond_keep_both_drivers_together(tmp_path) -
     from qbatch.workloads import read_log
 
     path = tmp_path / "sub.swf"
-    rows = [f"{number} {submit} -1 9 4 -1 -1 4 9 -1 1 1 1 -1 1 -1 -1 -1\n" for number, submit in
-            ((1, 1.0000004), (2, 1.0000001), (3, 1.0000003))]  # fmt: skip
+    rows = [
+        f"{number} {submit} -1 9 4 -1 -1 4 9 -1 1 1 1 -1 1 -1 -1 -1\n"
+        for number, submit in ((1, 1.0000004), (2, 1.0000001), (3, 1.0000003))
+    ]
     path.write_text("".join(rows))
     case = prepare(read_log(str(path)), one_host(4))
     for policy in ("fcfs", "easy", "conservative"):
@@ -127,7 +136,10 @@ def test_estimates_that_add_up_beyond_time_are_refused(tmp_path) -> None:
 
     path = tmp_path / "huge.swf"
     path.write_text(
-        "".join(f"{number} 0 -1 1 2 -1 -1 2 4000000000 -1 1 1 1 -1 1 -1 -1 -1\n" for number in range(1, 900))
+        "".join(
+            f"{number} 0 -1 1 2 -1 -1 2 4000000000 -1 1 1 1 -1 1 -1 -1 -1\n"
+            for number in range(1, 900)
+        )
     )
     with pytest.raises(InputError, match="add up to"):
         prepare(read_log(str(path)), one_host(2))
@@ -141,7 +153,12 @@ def test_a_broken_promise_in_the_rows_is_a_breach() -> None:
     jobs = [Job(0, 0, 4, 5_000_000, 5_000_000), Job(1, 0, 4, 5_000_000, 5_000_000)]
     schedule = run(workload_of(jobs, 4), one_host(4), load_policy("conservative"))
     assert breaches(schedule) == []
-    assert "started after its promise" in breaches(replace(schedule, promise=schedule.promise - 1))[0]
     assert (
-        "processors used" in breaches(replace(schedule, start=schedule.start * 0, promise=schedule.promise * 0 + 99))[0]
+        "started after its promise" in breaches(replace(schedule, promise=schedule.promise - 1))[0]
+    )
+    assert (
+        "processors used"
+        in breaches(replace(schedule, start=schedule.start * 0, promise=schedule.promise * 0 + 99))[
+            0
+        ]
     )

@@ -1,4 +1,5 @@
-"""A policy in Python inside the compiled loop: the schedules of the engine, whatever the policy is and does."""
+"""A policy in Python inside the compiled loop: the schedules of the engine, whatever the policy is
+and does."""
 
 from __future__ import annotations
 
@@ -9,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from qbatch.model.actions import Action, Chunk, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
+from qbatch.model.actions import (
+    Action,
+    Chunk,
+    Promise,
+    Reject,
+    Resize,
+    Resume,
+    Start,
+    Suspend,
+    WakeAt,
+)
 from qbatch.model.errors import DecisionError
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.reasons import Reason
@@ -88,14 +99,36 @@ def with_more_memory(view: View) -> Iterator[Action]:
 
 def what_it_sees(view: View) -> Iterator[Action]:
     """Promise a number made of everything that a view shows, so that a difference would be seen."""
-    seen = [view.now, *view.finished, *view.arrived, view.only_arrivals, view.free_procs, view.is_late, *view.ends, *view.amounts]
-    seen += [len(view.running), *view.running, *(run.since + run.expected_end + run.procs for run in view.running.values())]
+    seen = [
+        view.now,
+        *view.finished,
+        *view.arrived,
+        view.only_arrivals,
+        view.free_procs,
+        view.is_late,
+        *view.ends,
+        *view.amounts,
+    ]
+    seen += [
+        len(view.running),
+        *view.running,
+        *(run.since + run.expected_end + run.procs for run in view.running.values()),
+    ]
     seen += [run.done + run.since + run.expected_end for run in view.ended]
-    seen += [view.columns.started.sum(), len(view.columns.submit), *view.pieces.ravel(), *view.free_memory]
+    seen += [
+        view.columns.started.sum(),
+        len(view.columns.submit),
+        *view.pieces.ravel(),
+        *view.free_memory,
+    ]
     for row in view.queue.tolist():
         if row not in view.promises:
             yield Promise(row, view.now + 1000 * SECOND + hash(tuple(map(int, seen))) % 1000)
-    yield WakeAt(view.now + 3 * SECOND) if len(view.queue) and len(view.running) else WakeAt(view.now + 10**12)
+    yield (
+        WakeAt(view.now + 3 * SECOND)
+        if len(view.queue) and len(view.running)
+        else WakeAt(view.now + 10**12)
+    )
     yield from first_that_fits(view)
 
 
@@ -113,7 +146,8 @@ def some_refused(view: View) -> Iterator[Action]:
 
 
 def in_turns(view: View) -> Iterator[Action]:
-    """Start jobs for a while, suspend others, with or without their memory, and let them go on for a while or to their end."""
+    """Start jobs for a while, suspend others, with or without their memory, and let them go on for
+    a while or to their end."""
     yield from seen(view)
     if view.suspended and not view.running:
         yield Resume(min(view.suspended), view.now + 2 * SECOND if view.now % 3 else None)
@@ -124,7 +158,9 @@ def in_turns(view: View) -> Iterator[Action]:
     free = view.free_now()
     for job in view.waiting:
         if free.take(job):
-            yield Start(job.row, until=view.now + (1 + job.row % 4) * SECOND if job.row % 3 else None)
+            yield Start(
+                job.row, until=view.now + (1 + job.row % 4) * SECOND if job.row % 3 else None
+            )
     if view.running:
         yield WakeAt(view.now + SECOND)
 
@@ -143,7 +179,9 @@ def on_trial(view: View) -> Iterator[Action]:
                 memory[job.row] = tried + 1
                 chunk = (Chunk(place, job.procs, size),)
                 is_trial = tried < 2
-                yield Start(job.row, chunk, view.now + 2 * SECOND if is_trial else None, is_trial=is_trial)
+                yield Start(
+                    job.row, chunk, view.now + 2 * SECOND if is_trial else None, is_trial=is_trial
+                )
                 break
 
 
@@ -174,8 +212,19 @@ def resized(view: View) -> Iterator[Action]:
 def seen(view: View) -> Iterator[Action]:
     """Promise a number made of the jobs that a view shows."""
     runs = [*view.running.values(), *view.suspended.values(), *view.ended]
-    facts = [len(view.running), *view.requeued, *view.ends, *view.amounts, *view.pieces.ravel(), *view.free, *view.free_memory]
-    facts += [(one.row, one.allocation, one.since, one.expected_end, one.done, one.holds_memory) for one in runs]
+    facts = [
+        len(view.running),
+        *view.requeued,
+        *view.ends,
+        *view.amounts,
+        *view.pieces.ravel(),
+        *view.free,
+        *view.free_memory,
+    ]
+    facts += [
+        (one.row, one.allocation, one.since, one.expected_end, one.done, one.holds_memory)
+        for one in runs
+    ]
     facts += [view.only_arrivals, view.is_late, *view.columns.started]
     for row in view.arrived:
         yield Promise(row, view.now + 10**9 * SECOND + hash(tuple(facts)) % 1000)
@@ -184,12 +233,19 @@ def seen(view: View) -> Iterator[Action]:
 @pytest.mark.parametrize(
     ("decide", "machine"),
     [
-        (in_turns, "one host"), (in_turns, "spanned hosts"), (in_turns, "hosts with memory"), (in_turns, "chunks"),
-        (on_trial, "one host with memory"), (on_trial, "hosts with memory"), (resized, "one host"),
+        (in_turns, "one host"),
+        (in_turns, "spanned hosts"),
+        (in_turns, "hosts with memory"),
+        (in_turns, "chunks"),
+        (on_trial, "one host with memory"),
+        (on_trial, "hosts with memory"),
+        (resized, "one host"),
         (resized, "hosts without memory"),
     ],
-)  # fmt: skip
-def test_jobs_that_are_interrupted_do_what_they_do_in_the_engine(decide: Callable, machine: str) -> None:
+)
+def test_jobs_that_are_interrupted_do_what_they_do_in_the_engine(
+    decide: Callable, machine: str
+) -> None:
     """They are suspended, resumed, tried and resized, and those with parts on several hosts too."""
 
     class Interrupting(Doing):
@@ -203,7 +259,9 @@ def test_jobs_that_are_interrupted_do_what_they_do_in_the_engine(decide: Callabl
         work = random_workload(random.Random(f"{machine} {seed}"), MACHINES[machine])
         try:
             one = run(work, MACHINES[machine], Interrupting(decide), driver="engine")
-        except DecisionError as error:  # a job of which the memory was given back may not get it again
+        except (
+            DecisionError
+        ) as error:  # a job of which the memory was given back may not get it again
             with pytest.raises(DecisionError, match=re.escape(str(error))):
                 run_around_python(work, MACHINES[machine], Interrupting(decide))
             continue
@@ -232,21 +290,33 @@ def test_there_is_space_for_more_intervals(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("machine", [POOL, HOSTS], ids=["pool", "hosts"])
-@pytest.mark.parametrize("decide", [first_that_fits, by_name_of_a_host, with_more_memory, without_end, some_refused])
-def test_a_policy_of_ones_own_is_shown_what_the_engine_shows(decide: Callable, machine: Machine) -> None:
+@pytest.mark.parametrize(
+    "decide", [first_that_fits, by_name_of_a_host, with_more_memory, without_end, some_refused]
+)
+def test_a_policy_of_ones_own_is_shown_what_the_engine_shows(
+    decide: Callable, machine: Machine
+) -> None:
     for seed in range(6):
         work = random_workload(random.Random(seed), machine)
         by_engine = columns_of(lambda *given: run(*given, driver="engine"), work, machine, decide)
         assert by_engine == columns_of(run_around_python, work, machine, decide)
 
 
-def columns_of(replay: Callable[..., Schedule], work: Workload, machine: Machine, decide: Callable) -> object:
+def columns_of(
+    replay: Callable[..., Schedule], work: Workload, machine: Machine, decide: Callable
+) -> object:
     """Return everything that a schedule says, or why there is none."""
     try:
         schedule = replay(work, machine, Doing(decide))
     except DecisionError as error:
         return str(error)
-    columns = (schedule.start, schedule.end, schedule.kind, schedule.promise, schedule.first_promise)
+    columns = (
+        schedule.start,
+        schedule.end,
+        schedule.kind,
+        schedule.promise,
+        schedule.first_promise,
+    )
     return [column.tolist() for column in columns], schedule.queue_max, schedule.rejected
 
 
@@ -259,23 +329,33 @@ FAULTS = {
     "no such row": lambda view: [Start(99)],
     "no whole number": lambda view: [Start(float(view.queue[0]))] if len(view.queue) else [],
     "no room": lambda view: [Start(row) for row in view.queue.tolist()],
-    "no host": lambda view: [Start(row, (Chunk(7, view.jobs[row].procs),)) for row in view.queue.tolist()],
-    "fewer processors": lambda view: [Start(row, (Chunk(0, view.jobs[row].procs - 1),)) for row in view.queue.tolist()],
+    "no host": lambda view: [
+        Start(row, (Chunk(7, view.jobs[row].procs),)) for row in view.queue.tolist()
+    ],
+    "fewer processors": lambda view: [
+        Start(row, (Chunk(0, view.jobs[row].procs - 1),)) for row in view.queue.tolist()
+    ],
     "nothing": lambda view: [],
     "no action": lambda view: ["start"],
     "fails": lambda view: [1 // 0],
     "woken now": lambda view: [WakeAt(view.now)],
-    "later promise": lambda view: [Promise(row, view.now + view.now) for row in view.queue.tolist()],
+    "later promise": lambda view: [
+        Promise(row, view.now + view.now) for row in view.queue.tolist()
+    ],
     "refused and started": lambda view: [
-        action for row in view.queue.tolist() for action in (Reject(row, Reason("no", "doing", "no")), Start(row))
+        action
+        for row in view.queue.tolist()
+        for action in (Reject(row, Reason("no", "doing", "no")), Start(row))
     ],
     "suspends": suspend,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("machine", [POOL, HOSTS], ids=["pool", "hosts"])
-def test_what_may_not_happen_is_refused_in_the_words_of_the_engine(fault: str, machine: Machine) -> None:
+def test_what_may_not_happen_is_refused_in_the_words_of_the_engine(
+    fault: str, machine: Machine
+) -> None:
     work = random_workload(random.Random(5), machine)
     with pytest.raises(DecisionError) as engine:
         run(work, machine, Doing(FAULTS[fault]), driver="engine")
@@ -286,7 +366,11 @@ def test_what_may_not_happen_is_refused_in_the_words_of_the_engine(fault: str, m
 
 def test_the_loop_is_taken_for_many_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     work, taken = random_workload(random.Random(2), POOL), []
-    monkeypatch.setattr(drivers, "run_around_python", lambda *given: taken.append(given) or run_around_python(*given))
+    monkeypatch.setattr(
+        drivers,
+        "run_around_python",
+        lambda *given: taken.append(given) or run_around_python(*given),
+    )
     run(work, POOL, Doing(first_that_fits))
     assert not taken
     monkeypatch.setattr(drivers, "MANY", len(work))
@@ -301,7 +385,9 @@ def test_progress_is_reported() -> None:
     work = random_workload(random.Random(3), POOL)
     before, loop_engine.PROGRESS_EVERY = loop_engine.PROGRESS_EVERY, 10
     try:
-        run_around_python(work, POOL, Doing(first_that_fits), lambda arrived, now: calls.append((arrived, now)))
+        run_around_python(
+            work, POOL, Doing(first_that_fits), lambda arrived, now: calls.append((arrived, now))
+        )
     finally:
         loop_engine.PROGRESS_EVERY = before
     assert calls

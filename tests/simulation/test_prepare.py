@@ -28,14 +28,26 @@ def log_of(tmp_path: Path, *rows: str, header: str = HEADER) -> Log:
 
 
 def row(
-    number: int, submit: float, run: float, procs: int, asked: int = -1, estimate: float = -1, memory: int = -1
+    number: int,
+    submit: float,
+    run: float,
+    procs: int,
+    asked: int = -1,
+    estimate: float = -1,
+    memory: int = -1,
 ) -> str:
-    return f"{number} {submit} -1 {run} {procs} -1 -1 {asked} {estimate} {memory} 1 1 1 -1 1 -1 -1 -1"
+    return (
+        f"{number} {submit} -1 {run} {procs} -1 -1 {asked} {estimate} {memory} 1 1 1 -1 1 -1 -1 -1"
+    )
 
 
 def test_processors_estimates_and_kills_follow_the_design(tmp_path: Path) -> None:
     log = log_of(
-        tmp_path, row(1, 0, 10, 4, 8, 20), row(2, 1, 10, 4, -1, -1), row(3, 2, 30, 4, 4, 20), row(4, 3, 0, 1, 1, 0)
+        tmp_path,
+        row(1, 0, 10, 4, 8, 20),
+        row(2, 1, 10, 4, -1, -1),
+        row(3, 2, 30, 4, 4, 20),
+        row(4, 3, 0, 1, 1, 0),
     )
     work = prepare(log, one_host(100))
     assert work.procs.tolist() == [8, 4, 4, 1]
@@ -63,11 +75,20 @@ def test_what_cannot_run_is_skipped_counted_and_named(tmp_path: Path) -> None:
     assert log["status"][0] != 5
     work = prepare(log, one_host(100))
     assert work.number.tolist() == [5]
-    left_out = {"negative_job_number": 1, "negative_submit": 1, "no_processors": 2, "negative_run": 1, "too_wide": 1}
+    left_out = {
+        "negative_job_number": 1,
+        "negative_submit": 1,
+        "no_processors": 2,
+        "negative_run": 1,
+        "too_wide": 1,
+    }
     assert work.skipped == left_out
     cancelled = row(2, 0, -1, 4).split()
     cancelled[10] = "5"
-    again = prepare(log_of(tmp_path, row(5, 0, 5, 1), " ".join(cancelled) + "\n", row(7, 0, -1, 4)), one_host(100))
+    again = prepare(
+        log_of(tmp_path, row(5, 0, 5, 1), " ".join(cancelled) + "\n", row(7, 0, -1, 4)),
+        one_host(100),
+    )
     assert again.skipped == {"cancelled": 1, "negative_run": 1}
     with pytest.raises(InputError, match=r"no job in it can run .*1 too wide"):
         prepare(log_of(tmp_path, row(3, 0, 5, 101)), one_host(100))
@@ -83,17 +104,33 @@ def test_memory_counts_for_the_whole_job_where_the_machine_counts_it(tmp_path: P
 
 
 def test_memory_beyond_all_numbers_is_too_much_and_does_not_wrap_around(tmp_path: Path) -> None:
-    log = log_of(tmp_path, row(1, 0, 5, 2, 2, 9, 1 << 52), row(2, 0, 5, 4, 4, 9, 1 << 52), row(3, 0, 5, 4, 4, 9, 100))
-    assert prepare(log, Machine((Host("a", 8, 1_000_000),), single_host=True)).skipped == {"too_much_memory": 2}
+    log = log_of(
+        tmp_path,
+        row(1, 0, 5, 2, 2, 9, 1 << 52),
+        row(2, 0, 5, 4, 4, 9, 1 << 52),
+        row(3, 0, 5, 4, 4, 9, 100),
+    )
+    assert prepare(log, Machine((Host("a", 8, 1_000_000),), single_host=True)).skipped == {
+        "too_much_memory": 2
+    }
 
 
 def test_a_span_is_half_open_in_seconds_and_in_the_logs_own_zone(tmp_path: Path) -> None:
     # 843480031 is Mon Sep 23 1996, 14:00:31 in Stockholm; the clocks went back on October 27.
-    rows = [row(number, second, 5, 1) for number, second in ((1, 0), (2, 100), (3, 200), (4, 40 * 86400))]
+    rows = [
+        row(number, second, 5, 1)
+        for number, second in ((1, 0), (2, 100), (3, 200), (4, 40 * 86400))
+    ]
     log = log_of(tmp_path, *rows)
     assert prepare(log, one_host(8), Options(since="100", before="200")).number.tolist() == [2]
-    assert prepare(log, one_host(8), Options(since="1996-09-23T14:02:11")).number.tolist() == [2, 3, 4]
-    assert prepare(log, one_host(8), Options(before="1996-09-23T12:02:11+00:00")).number.tolist() == [1]
+    assert prepare(log, one_host(8), Options(since="1996-09-23T14:02:11")).number.tolist() == [
+        2,
+        3,
+        4,
+    ]
+    assert prepare(
+        log, one_host(8), Options(before="1996-09-23T12:02:11+00:00")
+    ).number.tolist() == [1]
     assert prepare(log, one_host(8), Options(since="1996-11-02T13:00:31")).number.tolist() == [4]
     with pytest.raises(InputError, match="no job in it can run"):
         prepare(log, one_host(8), Options(since="1996-11-02T13:00:32"))
@@ -110,7 +147,9 @@ def test_a_warm_up_runs_but_does_not_count(tmp_path: Path) -> None:
 
 
 def test_load_divides_the_gaps_and_keeps_the_order_of_ties(tmp_path: Path) -> None:
-    log = log_of(tmp_path, row(9, 0, 5, 1), row(3, 0.000001, 5, 1), row(2, 50, 5, 1), row(1, 100, 5, 1))
+    log = log_of(
+        tmp_path, row(9, 0, 5, 1), row(3, 0.000001, 5, 1), row(2, 50, 5, 1), row(1, 100, 5, 1)
+    )
     work = prepare(log, one_host(8), Options(load=2.0))
     assert (work.submit / 1e6).tolist() == [0, 0, 25, 50]
     # What now falls on one instant is ordered by job number, as everywhere.
@@ -130,7 +169,10 @@ def test_drawn_estimates_lie_between_the_run_time_and_its_multiple(factor: int, 
 def test_which_machine_a_log_ran_on(tmp_path: Path) -> None:
     assert choose_procs(log_of(tmp_path, row(1, 0, 5, 1)), None) == 100
     assert choose_procs(log_of(tmp_path, row(1, 0, 5, 1)), 7) == 7
-    assert choose_procs(log_of(tmp_path, row(1, 0, 5, 1), header="; MaxNodes: 144 (8-way)\n"), None) == 144
+    assert (
+        choose_procs(log_of(tmp_path, row(1, 0, 5, 1), header="; MaxNodes: 144 (8-way)\n"), None)
+        == 144
+    )
     with pytest.raises(InputError, match="say how many with --procs"):
         choose_procs(log_of(tmp_path, row(1, 0, 5, 1), header=""), None)
 
@@ -151,7 +193,9 @@ def test_a_generated_log_is_read_back_as_it_was(tmp_path: Path) -> None:
     assert one.estimate.tolist() == other.estimate.tolist()
 
 
-def test_used_memory_is_of_the_whole_job_and_unknown_where_the_log_says_nothing(tmp_path: Path) -> None:
+def test_used_memory_is_of_the_whole_job_and_unknown_where_the_log_says_nothing(
+    tmp_path: Path,
+) -> None:
     log = log_of(
         tmp_path,
         "1 0 -1 5 4 -1 100 8 9 -1 1 1 1 -1 1 -1 -1 -1",
@@ -161,7 +205,9 @@ def test_used_memory_is_of_the_whole_job_and_unknown_where_the_log_says_nothing(
         "5 0 -1 5 2 -1 9007199254740992 2 9 -1 1 1 1 -1 1 -1 -1 -1",
     )
     used = prepare(log, one_host(8)).used_memory
-    assert used.tolist() == [4 * 100 * 1024, 3 * 7 * 1024, -1, 1024, 1 << 60], "measured on the processors that it had"
+    assert used.tolist() == [4 * 100 * 1024, 3 * 7 * 1024, -1, 1024, 1 << 60], (
+        "measured on the processors that it had"
+    )
     unknown = prepare(log_of(tmp_path, row(1, 0, 5, 4), row(2, 0, 5, 4)), one_host(8)).used_memory
     assert unknown.tolist() == [-1, -1]
 
@@ -174,10 +220,17 @@ def test_a_workload_that_is_given_no_used_memory_knows_none() -> None:
 
 @pytest.mark.parametrize("load", [1.0, 2.0])
 def test_jobs_before_a_date_run_and_are_not_counted(tmp_path: Path, load: float) -> None:
-    log = log_of(tmp_path, row(1, 100, 5, 4), row(2, 1968, 5, 4), row(3, 1969, 5, 4), row(4, 5000, 5, 4))
+    log = log_of(
+        tmp_path, row(1, 100, 5, 4), row(2, 1968, 5, 4), row(3, 1969, 5, 4), row(4, 5000, 5, 4)
+    )
     work = prepare(log, one_host(8), Options(counted_from="1996-09-23T14:33:20", load=load))
     assert work.counted.tolist() == [False, False, True, True]
-    assert prepare(log, one_host(8), Options(counted_from="1969")).counted.tolist() == [False, False, True, True]
+    assert prepare(log, one_host(8), Options(counted_from="1969")).counted.tolist() == [
+        False,
+        False,
+        True,
+        True,
+    ]
     both = prepare(log, one_host(8), Options(counted_from="1969", warmup=4000))
     assert both.counted.tolist() == [False, False, False, True]
     bare = log_of(tmp_path, row(1, 100, 5, 4), header="; MaxProcs: 8\n")

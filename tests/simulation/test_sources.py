@@ -1,4 +1,5 @@
-"""Where jobs come from: a log, and users who submit their next job when they have seen the end of the last (a closed loop)."""
+"""Where jobs come from: a log, and users who submit their next job when they have seen the end of
+the last (a closed loop)."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class Wish:
-    """A job that a user will want: he thinks for ``think`` after the end of his last one, then submits it."""
+    """A job that a user will want: he thinks for ``think`` after the end of his last one, then
+    submits it."""
 
     think: int
     procs: int
@@ -34,15 +36,23 @@ class Wish:
     run: int
 
 
-def wishes_of(seed: int, procs: int, *, least_think: int, users: int = 5, jobs: int = 30) -> list[list[Wish]]:
-    """Draw each user's wishes on a coarse grid of times, for many ties; some run times are beyond their estimates, some 0."""
+def wishes_of(
+    seed: int, procs: int, *, least_think: int, users: int = 5, jobs: int = 30
+) -> list[list[Wish]]:
+    """Draw each user's wishes on a coarse grid of times, for many ties; some run times are beyond
+    their estimates, some 0."""
     draw = random.Random(seed)
     grain = draw.choice([1, SECOND, 7 * SECOND])
 
     def wish() -> Wish:
         run_time = draw.choice([0, 1, 2, 3, 5, 9]) * grain
         estimate = max(run_time + draw.choice([-2, -1, 0, 0, 1, 4]) * grain, 0)
-        return Wish(draw.randint(least_think, 4) * grain, draw.choice([1, 1, 2, 3, procs]), estimate, run_time)
+        return Wish(
+            draw.randint(least_think, 4) * grain,
+            draw.choice([1, 1, 2, 3, procs]),
+            estimate,
+            run_time,
+        )
 
     return [[wish() for _ in range(draw.randint(1, jobs))] for _ in range(users)]
 
@@ -76,7 +86,14 @@ class ClosedLoop:
             wish = self.wishes[user][self.places[user]]
             self.places[user] += 1
             row = len(self.made)
-            job = Job(row=row, number=row + 1, submit=submit, procs=wish.procs, estimate=wish.estimate, user=user)
+            job = Job(
+                row=row,
+                number=row + 1,
+                submit=submit,
+                procs=wish.procs,
+                estimate=wish.estimate,
+                user=user,
+            )
             self.made.append(Arrival(job, wish.run))
             self.user_of.append(user)
         return self.made[first:]
@@ -182,7 +199,9 @@ def assert_equal(schedule: Schedule, book: list[Entry], context: object) -> None
 
 
 @pytest.mark.parametrize(("policy", "decide"), [("fcfs", decide_fcfs), ("easy", decide_easy)])
-def test_a_closed_loop_runs_as_a_plain_loop_over_its_users_says(policy: str, decide: Decide) -> None:
+def test_a_closed_loop_runs_as_a_plain_loop_over_its_users_says(
+    policy: str, decide: Decide
+) -> None:
     late = again = 0
     for seed in range(size(60, 300)):
         wishes = wishes_of(seed, 4, least_think=seed % 2)
@@ -191,7 +210,8 @@ def test_a_closed_loop_runs_as_a_plain_loop_over_its_users_says(policy: str, dec
         late += int((schedule.workload.run > schedule.workload.estimate).sum())
         again += int((schedule.end == schedule.start).sum())
     assert late > size(200, 1000)  # jobs that outlive their estimates: a log has none
-    assert again > size(200, 1000)  # jobs of no length: their users submit again in another round of the same instant
+    # Jobs of no length: their users submit again in another round of the same instant.
+    assert again > size(200, 1000)
 
 
 MACHINES = {
@@ -215,17 +235,29 @@ MACHINES = {
         "equispatial",
     ],
 )
-def test_what_a_closed_loop_made_is_a_log_that_gives_the_same_schedule(policy: str, machine: str) -> None:
+def test_what_a_closed_loop_made_is_a_log_that_gives_the_same_schedule(
+    policy: str, machine: str
+) -> None:
     if machine == "chunks" and policy == "equispatial":
         with pytest.raises(UsageError, match="host"):
-            run(ClosedLoop(wishes_of(1, 4, least_think=1), 8), MACHINES[machine], load_policy(policy))
+            run(
+                ClosedLoop(wishes_of(1, 4, least_think=1), 8),
+                MACHINES[machine],
+                load_policy(policy),
+            )
         return
     longest = 0
     for seed in range(12):
         source = ClosedLoop(wishes_of(seed, 4, least_think=1), 8)
         closed = run(source, MACHINES[machine], load_policy(policy), is_audited=True)
         assert len(closed.workload) == sum(map(len, source.wishes)), seed
-        opened = run(closed.workload, MACHINES[machine], load_policy(policy), driver="engine", is_audited=True)
+        opened = run(
+            closed.workload,
+            MACHINES[machine],
+            load_policy(policy),
+            driver="engine",
+            is_audited=True,
+        )
         for column in ("start", "end", "kind", "promise", "first_promise"):
             assert np.array_equal(getattr(closed, column), getattr(opened, column)), (seed, column)
         assert closed.queue_max == opened.queue_max
@@ -251,7 +283,10 @@ def test_a_source_that_gives_jobs_out_of_order_is_reported(fault: str) -> None:
             found = super().take(at)
             if fault == "order":
                 rows = [arrival.job.row for arrival in found]
-                return [each._replace(job=replace(each.job, row=row)) for each, row in zip(found[::-1], rows, strict=True)]
+                return [
+                    each._replace(job=replace(each.job, row=row))
+                    for each, row in zip(found[::-1], rows, strict=True)
+                ]
             changed = {"row": {"row": found[0].job.row + 1}, "submit": {"submit": at - 1}}[fault]
             return [found[0]._replace(job=replace(found[0].job, **changed)), *found[1:]]
 
@@ -262,7 +297,12 @@ def test_a_source_that_gives_jobs_out_of_order_is_reported(fault: str) -> None:
 
 def test_a_source_has_no_compiled_loop() -> None:
     with pytest.raises(UsageError, match="no compiled loop"):
-        run(ClosedLoop(wishes_of(1, 4, least_think=1), 4), one_host(4), load_policy("easy"), driver="compiled")
+        run(
+            ClosedLoop(wishes_of(1, 4, least_think=1), 4),
+            one_host(4),
+            load_policy("easy"),
+            driver="compiled",
+        )
 
 
 def test_a_log_goes_on_at_any_row() -> None:

@@ -17,12 +17,17 @@ from tests.oracle.naive import Job
 SECOND = 1_000_000
 JOBS = [
     Job(row, submit * SECOND, procs, estimate * SECOND, run * SECOND)
-    for row, (submit, procs, run, estimate) in enumerate([(0, 4, 1000, 2000), (100, 2, 30, 200), (200, 2, 500, 600)])
+    for row, (submit, procs, run, estimate) in enumerate(
+        [(0, 4, 1000, 2000), (100, 2, 30, 200), (200, 2, 500, 600)]
+    )
 ]
 
 
 def happened(policy: str) -> list[str]:
-    return [lines[0].partition(" s: ")[2] for lines in draw_steps(workload_of(JOBS, 4), one_host(4), load_policy(policy)).passes]
+    return [
+        lines[0].partition(" s: ")[2]
+        for lines in draw_steps(workload_of(JOBS, 4), one_host(4), load_policy(policy)).passes
+    ]
 
 
 def test_quanta_suspensions_and_the_way_back_to_the_queue_are_named() -> None:
@@ -59,7 +64,8 @@ def charts(policy: str) -> list[list[str]]:
 
 
 def test_reservations_are_hatched_where_they_are_planned() -> None:
-    planned = charts("conservative")[2]  # at 20 s: 2 is to start at 240 s on 4 processors, 3 after it at 360 s on 2
+    # At 20 s: 2 is to start at 240 s on 4 processors, 3 after it at 360 s on 2.
+    planned = charts("conservative")[2]
     assert [line.count("/") > 5 and "2//" in line for line in planned] == [True] * 4
     assert ["3" in line for line in planned] == [False, False, True, True]
     assert planned[3].index(".") < planned[3].index("2") < planned[3].index("3")
@@ -70,7 +76,10 @@ def test_reservations_are_hatched_where_they_are_planned() -> None:
 
 def test_only_the_head_has_a_reservation_under_easy_and_two_jobs_with_depth_two() -> None:
     assert [any(f"{job}/" in line for line in charts("easy")[2]) for job in (2, 3)] == [True, False]
-    assert [any(f"{job}/" in line for line in charts("hybrid:depth=2")[2]) for job in (2, 3)] == [True, True]
+    assert [any(f"{job}/" in line for line in charts("hybrid:depth=2")[2]) for job in (2, 3)] == [
+        True,
+        True,
+    ]
 
 
 def test_the_last_pass_is_that_of_the_last_end() -> None:
@@ -82,17 +91,32 @@ def test_the_last_pass_is_that_of_the_last_end() -> None:
 
 def test_a_job_that_is_rejected_after_the_last_end_or_with_no_other_is_reported() -> None:
     for submit in (0, 500):
-        jobs = [Job(0, 0, 4, 60 * SECOND, 60 * SECOND), Job(1, submit * SECOND, 4, 60 * SECOND, 60 * SECOND)]
-        work = workload_of(jobs, 4).changed(deadline=np.array([1_000 * SECOND if submit else SECOND, (submit + 1) * SECOND]))
+        jobs = [
+            Job(0, 0, 4, 60 * SECOND, 60 * SECOND),
+            Job(1, submit * SECOND, 4, 60 * SECOND, 60 * SECOND),
+        ]
+        work = workload_of(jobs, 4).changed(
+            deadline=np.array([1_000 * SECOND if submit else SECOND, (submit + 1) * SECOND])
+        )
         drawn = draw_steps(work, one_host(4), load_policy("qops")).passes
         assert "rejected 2(2)" in drawn[-1][0], submit
 
 
 def test_every_line_fits_a_terminal_of_eighty_columns_and_the_signs_are_explained() -> None:
     drawn = draw_steps(workload_of(QUEUED, 4), one_host(4), load_policy("conservative"))
-    assert max(len(line) for lines in drawn.passes for line in lines if not line.startswith(("t = ", "  waiting: "))) <= 80
+    assert (
+        max(
+            len(line)
+            for lines in drawn.passes
+            for line in lines
+            if not line.startswith(("t = ", "  waiting: "))
+        )
+        <= 80
+    )
     assert max(map(len, drawn.heading)) <= 80
-    assert all(sign in "\n".join(drawn.heading[1:]) for sign in ("CCC", "...", "C//", "^", "8x40 by 90"))
+    assert all(
+        sign in "\n".join(drawn.heading[1:]) for sign in ("CCC", "...", "C//", "^", "8x40 by 90")
+    )
 
 
 class WithDepth:

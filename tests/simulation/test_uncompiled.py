@@ -1,4 +1,5 @@
-"""The loops say the same uncompiled: run in a process with ``NUMBA_DISABLE_JIT=1``, and here for coverage."""
+"""The loops say the same uncompiled: run in a process with ``NUMBA_DISABLE_JIT=1``, and here for
+coverage."""
 
 from __future__ import annotations
 
@@ -14,12 +15,30 @@ from qbatch.policies import load_policy
 from qbatch.simulation import prepare, run
 from qbatch.workloads import generate_log
 
-POLICIES = ("fcfs", "easy", "easy:order=lxf", "easy:order=sjf", "easy:backfill=sjf", "hybrid:depth=3", "conservative",
-            "conservative:compress=start", "conservative:compress=none", "conservative:compress=scratch")  # fmt: skip
+POLICIES = (
+    "fcfs",
+    "easy",
+    "easy:order=lxf",
+    "easy:order=sjf",
+    "easy:backfill=sjf",
+    "hybrid:depth=3",
+    "conservative",
+    "conservative:compress=start",
+    "conservative:compress=none",
+    "conservative:compress=scratch",
+)
 
 
-ON_HOSTS = ("easy", "sjf-backfill:depth=2", "lxfw-backfill:depth=3", "priority-backfill:wait=1,procs=1,bypass=2", "lsf",
-            "immediate:inner=lxfw-backfill,protect=60", "soon:inner=easy", "equispatial:interval=60")  # fmt: skip
+ON_HOSTS = (
+    "easy",
+    "sjf-backfill:depth=2",
+    "lxfw-backfill:depth=3",
+    "priority-backfill:wait=1,procs=1,bypass=2",
+    "lsf",
+    "immediate:inner=lxfw-backfill,protect=60",
+    "soon:inner=easy",
+    "equispatial:interval=60",
+)
 POOL = one_host(32)
 HOSTS = Machine((Host("a", 16), Host("b", 8), Host("c", 16)), single_host=True)
 
@@ -41,12 +60,15 @@ def test_the_loops_run_to_the_end(policy: str, machine: Machine) -> None:
 
 def test_compiled_and_uncompiled_loops_agree() -> None:
     code = (
-        "import json\nfrom tests.simulation.test_uncompiled import HOSTS, ON_HOSTS, POLICIES, starts\n"
+        "import json\nfrom tests.simulation.test_uncompiled import HOSTS, ON_HOSTS, POLICIES, "
+        "starts\n"
         "found = {policy: starts(policy) for policy in POLICIES}\n"
         "print(json.dumps([found, {policy: starts(policy, HOSTS) for policy in ON_HOSTS}]))"
     )
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
+    )
     on_hosts = {policy: starts(policy, HOSTS) for policy in ON_HOSTS}
     assert json.loads(done.stdout) == [{policy: starts(policy) for policy in POLICIES}, on_hosts]
 
@@ -58,5 +80,10 @@ def test_a_plan_that_remembers_few_releases_says_the_same() -> None:
         "print(json.dumps([starts('conservative'), starts('conservative:compress=start')]))"
     )
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
-    assert json.loads(done.stdout) == [starts("conservative"), starts("conservative:compress=start")]
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
+    )
+    assert json.loads(done.stdout) == [
+        starts("conservative"),
+        starts("conservative:compress=start"),
+    ]

@@ -1,4 +1,5 @@
-"""Executors of the runs: the same outcomes here, in processes and on a Dask cluster, also when workers are lost."""
+"""Executors of the runs: the same outcomes here, in processes and on a Dask cluster, also when
+workers are lost."""
 
 from __future__ import annotations
 
@@ -63,7 +64,12 @@ def begun(folder: Path, count: int) -> Iterator[Cluster]:
     """Start a cluster, and end it."""
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
     file = folder / "scheduler.json"
-    common = {"cwd": folder, "env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    common = {
+        "cwd": folder,
+        "env": environment,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+    }
     of_scheduler = ["distributed.cli.dask_scheduler", "--port", "0", "--scheduler-file", str(file)]
     of_worker = ["distributed.cli.dask_worker", "--scheduler-file", str(file), "--nthreads", "1"]
     both = ["--host", "127.0.0.1", "--no-dashboard"]
@@ -98,7 +104,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_outcomes_are_the_same_wherever_they_are_made(cluster: str) -> None:
     context, cases = {"bad": 7, "more": 1}, range(300)
     here = by_case(each_outcome(square, cases, HERE, context))
-    assert here == {case: (case * case + 1, None) if case != 7 else (None, "ValueError: this case is bad") for case in cases}
+    assert here == {
+        case: (case * case + 1, None) if case != 7 else (None, "ValueError: this case is bad")
+        for case in cases
+    }
     assert by_case(each_outcome(square, cases, Place(2), context)) == here
     assert by_case(each_outcome(square, cases, Place(address=cluster), context)) == here
 
@@ -131,7 +140,9 @@ def test_a_program_without_a_guard_and_its_own_processes_are_left_alone(tmp_path
         "own.kill()\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, env=environment, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "begun\n"), done.stderr
 
 
@@ -148,7 +159,9 @@ def odd(_context: None, _case: int) -> None:
 def test_a_lost_process_costs_its_cases_a_retry(tmp_path: Path, kills: int, is_lost: bool) -> None:
     path = tmp_path / "kills"
     path.write_text("x" * kills)
-    found = {outcome.case: outcome for outcome in each_outcome(deadly, range(8), Place(2), str(path))}
+    found = {
+        outcome.case: outcome for outcome in each_outcome(deadly, range(8), Place(2), str(path))
+    }
     assert set(found) == set(range(8))
     for case, outcome in found.items():
         assert outcome.is_lost == (is_lost and case == 3)
@@ -165,7 +178,9 @@ def test_a_lost_worker_of_a_cluster_costs_its_cases_a_retry(cluster: str, tmp_pa
     assert not path.read_text(), "a worker was killed"
 
 
-def test_a_result_that_is_lost_on_its_way_is_made_again(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_that_is_lost_on_its_way_is_made_again(
+    cluster: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from distributed.client import Future, FutureCancelledError
 
     whole, lost = Future.result, []
@@ -192,11 +207,15 @@ def test_a_scheduler_that_is_lost_ends_the_sweep_with_a_word(tmp_path: Path) -> 
 
 
 def test_an_address_that_does_not_answer_is_named() -> None:
-    with pytest.raises(InputError, match=r"dask=tcp://127\.0\.0\.1:9: no Dask scheduler answers there"):
+    with pytest.raises(
+        InputError, match=r"dask=tcp://127\.0\.0\.1:9: no Dask scheduler answers there"
+    ):
         list(each_outcome(square, [1], Place(address="tcp://127.0.0.1:9")))
 
 
-def test_workers_with_another_program_are_refused(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_with_another_program_are_refused(
+    cluster: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from qbatch.sweeps import executors
 
     monkeypatch.setattr(executors, "program_digest", _other_digest)

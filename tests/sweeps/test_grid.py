@@ -18,10 +18,22 @@ def of(**keys: object) -> Grid:
 
 
 def test_a_grid_is_lists_values_and_ranges() -> None:
-    grid = of(load="0.7:1.1:0.05", seed=["1:3", 9], policy=["easy", "fcfs"], estimates="f:2", warmup="1d", kill=False)
+    grid = of(
+        load="0.7:1.1:0.05",
+        seed=["1:3", 9],
+        policy=["easy", "fcfs"],
+        estimates="f:2",
+        warmup="1d",
+        kill=False,
+    )
     assert grid.load == (0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1)
     assert grid.seed == (1, 2, 3, 9)
-    assert (grid.policy, grid.estimates, grid.warmup, grid.kill) == (("easy", "fcfs"), ("f:2",), 86400.0, False)
+    assert (grid.policy, grid.estimates, grid.warmup, grid.kill) == (
+        ("easy", "fcfs"),
+        ("f:2",),
+        86400.0,
+        False,
+    )
     assert grid.varying == ("load", "seed", "policy")
 
 
@@ -68,7 +80,9 @@ def test_a_grid_without_a_log_is_refused_in_the_words_of_the_command_line() -> N
 def test_a_file_is_read_and_its_logs_lie_next_to_it(tmp_path: Path) -> None:
     (tmp_path / "log.swf").write_text("")
     path = tmp_path / "study.toml"
-    path.write_text('schema = 1\nout = "study"\nlog = ["log.swf", "lublin:jobs=50"]\nload = "0.9:1:0.1"\n')
+    path.write_text(
+        'schema = 1\nout = "study"\nlog = ["log.swf", "lublin:jobs=50"]\nload = "0.9:1:0.1"\n'
+    )
     keys, out = read_grid(str(path))
     assert keys == {"log": [str(tmp_path / "log.swf"), "lublin:jobs=50"], "load": "0.9:1:0.1"}
     assert out == str(tmp_path / "study")

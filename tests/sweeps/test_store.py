@@ -35,16 +35,32 @@ while True:
 
 def test_what_is_kept_is_found_and_replaced(tmp_path: Path) -> None:
     with RunStore(tmp_path / "runs") as store:
-        store.put([("a", CachedRun({"x": 1.5, "y": None})), ("b", CachedRun(None, "ValueError: no", 0.25))])
+        store.put(
+            [
+                ("a", CachedRun({"x": 1.5, "y": None})),
+                ("b", CachedRun(None, "ValueError: no", 0.25)),
+            ]
+        )
         store.put([("a", CachedRun({"x": 2}))])
     with RunStore(tmp_path / "runs") as store:
-        assert store.find(["b", "a", "c"]) == {"a": CachedRun({"x": 2}), "b": CachedRun(None, "ValueError: no", 0.25)}
+        assert store.find(["b", "a", "c"]) == {
+            "a": CachedRun({"x": 2}),
+            "b": CachedRun(None, "ValueError: no", 0.25),
+        }
         assert len(store) == 2
 
 
 @settings(max_examples=25)
-@given(st.dictionaries(st.text(min_size=1), st.floats(allow_nan=False) | st.none() | st.integers(-(2**53), 2**53), max_size=40))
-def test_every_value_comes_back_the_same(tmp_path_factory: pytest.TempPathFactory, values: dict[str, float]) -> None:
+@given(
+    st.dictionaries(
+        st.text(min_size=1),
+        st.floats(allow_nan=False) | st.none() | st.integers(-(2**53), 2**53),
+        max_size=40,
+    )
+)
+def test_every_value_comes_back_the_same(
+    tmp_path_factory: pytest.TempPathFactory, values: dict[str, float]
+) -> None:
     with RunStore(tmp_path_factory.mktemp("store")) as store:
         store.put((key, CachedRun(value)) for key, value in values.items())
         assert {key: kept.value for key, kept in store.find([*values, "\0none"]).items()} == values
@@ -52,7 +68,9 @@ def test_every_value_comes_back_the_same(tmp_path_factory: pytest.TempPathFactor
 
 def test_a_kill_loses_nothing_that_was_kept(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True)
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True
+    )
     assert writer.stdout is not None
     written = [int(writer.stdout.readline()) for _ in range(200)]
     os.kill(writer.pid, signal.SIGKILL)
@@ -61,7 +79,9 @@ def test_a_kill_loses_nothing_that_was_kept(tmp_path: Path) -> None:
     writer.stdout.close()
     with RunStore(folder) as store:
         found = store.find([f"key {number}" for number in written])
-        assert [found[f"key {number}"].value for number in written] == [{"wait": number / 7} for number in written]
+        assert [found[f"key {number}"].value for number in written] == [
+            {"wait": number / 7} for number in written
+        ]
         assert len(written) <= len(store) <= len(written) + 1
 
 
@@ -107,7 +127,9 @@ def test_what_is_no_store_is_named(tmp_path: Path) -> None:
 
 
 KEPT = {
-    f"{number:064x}": CachedRun({"wait_mean_s": number / 7, "jobs": number, "note": "x" * 60}, None, number / 3)
+    f"{number:064x}": CachedRun(
+        {"wait_mean_s": number / 7, "jobs": number, "note": "x" * 60}, None, number / 3
+    )
     for number in range(40)
 }
 
@@ -144,8 +166,12 @@ def test_a_flipped_bit_costs_one_run_and_is_said_or_the_file_is_refused(
             continue
         lost = len(KEPT) - len(found)
         assert found == {key: kept for key, kept in KEPT.items() if key in found}
-        said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-        assert said == ([f"{folder / FILE}: 1 damaged run was removed; the sweep repeats what it needs"] * lost)
+        said = [
+            record.getMessage() for record in caplog.records if record.levelno == logging.WARNING
+        ]
+        assert said == (
+            [f"{folder / FILE}: 1 damaged run was removed; the sweep repeats what it needs"] * lost
+        )
         seen[lost] += 1
     assert all(seen.values()), seen
     assert refused
@@ -157,7 +183,9 @@ def test_the_damaged_run_is_kept_again_and_then_whole(whole: Path, tmp_path: Pat
     shutil.copytree(whole.parent, folder)
     database = sqlite3.connect(folder / FILE)
     key, another = list(KEPT)[7], list(KEPT)[9]
-    database.execute("UPDATE runs SET kept = ? WHERE key = ?", (msgspec.msgpack.encode(CachedRun(99)), key))
+    database.execute(
+        "UPDATE runs SET kept = ? WHERE key = ?", (msgspec.msgpack.encode(CachedRun(99)), key)
+    )
     database.execute("UPDATE runs SET key = ? WHERE key = ?", ("f" * 64, another))
     database.commit()
     database.close()
@@ -173,14 +201,17 @@ def test_a_store_of_another_version_is_refused(tmp_path: Path, version: int) -> 
     database = sqlite3.connect(tmp_path / FILE)
     database.execute(f"PRAGMA user_version={version}")
     database.close()
-    with pytest.raises(InputError, match=rf"is of another version of qbatch \({version}\); name another place"):
+    with pytest.raises(
+        InputError, match=rf"is of another version of qbatch \({version}\); name another place"
+    ):
         RunStore(tmp_path)
 
 
 def test_a_store_that_may_not_be_written_is_not_called_damaged(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _flipped(whole, tmp_path / "runs", 8 * 18 + 4)  # a format for writing that SQLite does not know: it then reads only
+    # A format for writing that SQLite does not know: it then reads only.
+    _flipped(whole, tmp_path / "runs", 8 * 18 + 4)
     with pytest.raises(InputError, match="is no store of runs, or a damaged one"):
         RunStore(tmp_path / "runs")
     monkeypatch.setattr(os, "access", lambda *_: False)

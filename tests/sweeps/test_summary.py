@@ -20,7 +20,12 @@ from tests.sweeps.test_sweep import rows_of
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> SweepTable:
     folder = tmp_path_factory.mktemp("sweep")
     log = write_sample(folder / "log.swf")
-    axes = {"load": [0.8, 1.0], "seed": "1:5", "estimates": ["log", "f:3"], "policy": ["fcfs", "easy", "conservative"]}
+    axes = {
+        "load": [0.8, 1.0],
+        "seed": "1:5",
+        "estimates": ["log", "f:3"],
+        "policy": ["fcfs", "easy", "conservative"],
+    }
     swept(folder / "out", log, **axes)
     return read_sweep(folder / "out")
 
@@ -31,7 +36,9 @@ def test_points_are_those_of_the_grid_and_means_those_of_their_runs(sweep: Sweep
     wanted: dict[tuple[object, ...], list[dict[str, object]]] = {}
     for row in rows:
         wanted.setdefault((row["load"], row["estimates"], row["policy"]), []).append(row)
-    assert [(point.at["load"], point.at["estimates"], point.at["policy"]) for point in found] == list(wanted)
+    assert [
+        (point.at["load"], point.at["estimates"], point.at["policy"]) for point in found
+    ] == list(wanted)
     for point, runs in zip(found, wanted.values(), strict=True):
         assert point.seeds == tuple(run["seed"] for run in runs)
         values = [float(str(run["wait_mean_s"])) for run in runs]
@@ -43,13 +50,16 @@ def test_points_are_those_of_the_grid_and_means_those_of_their_runs(sweep: Sweep
         if point.at["policy"] == "fcfs":
             assert (mean.low, mean.high, mean.reason) == (None, None, SAME)
             continue
-        half = t_quantile(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+        half = (
+            t_quantile(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+        )
         assert mean.low == pytest.approx(max(statistics.fmean(values) - half, 0), rel=1e-9)
         assert mean.high == pytest.approx(statistics.fmean(values) + half, rel=1e-9)
 
 
 def test_replicas_that_cannot_differ_have_a_reason_and_no_interval(sweep: SweepTable) -> None:
-    """FCFS looks at no estimate, so drawing them moves nothing; EASY and what differs from FCFS have intervals."""
+    """FCFS looks at no estimate, so drawing them moves nothing; EASY and what differs from FCFS
+    have intervals."""
     document = record(sweep, ["wait_mean"])
     drawn = [point for point in document["points"] if point["at"]["estimates"] == "f:3"]
     assert {point["replicas"] for point in drawn} == {5}
@@ -60,11 +70,27 @@ def test_replicas_that_cannot_differ_have_a_reason_and_no_interval(sweep: SweepT
         else:
             assert mean["low"] < mean["mean"] < mean["high"]
             assert mean["reason"] is None
-    assert {one["reason"] for one in document["against"] if one["at"]["estimates"] == "f:3"} == {None}
-    found = [point for point in points(sweep, ["wait_mean"]) if point.at["policy"] == "fcfs" and point.replicas == 5]
-    late = replace(found[0], at=found[0].at | {"policy": "late"}, values={"wait_mean_s": found[0].values["wait_mean_s"] + 60})
+    assert {one["reason"] for one in document["against"] if one["at"]["estimates"] == "f:3"} == {
+        None
+    }
+    found = [
+        point
+        for point in points(sweep, ["wait_mean"])
+        if point.at["policy"] == "fcfs" and point.replicas == 5
+    ]
+    late = replace(
+        found[0],
+        at=found[0].at | {"policy": "late"},
+        values={"wait_mean_s": found[0].values["wait_mean_s"] + 60},
+    )
     (one,) = differences([found[0], late], "wait_mean_s", "fcfs")
-    assert (one.difference, one.low, one.high, one.finding, one.reason) == (pytest.approx(60), None, None, "unknown", SAME)
+    assert (one.difference, one.low, one.high, one.finding, one.reason) == (
+        pytest.approx(60),
+        None,
+        None,
+        "unknown",
+        SAME,
+    )
 
 
 def test_differences_are_in_pairs_of_one_seed(sweep: SweepTable) -> None:
@@ -78,7 +104,9 @@ def test_differences_are_in_pairs_of_one_seed(sweep: SweepTable) -> None:
         half = t_quantile(0.975, 4) * statistics.stdev(pairs) / math.sqrt(5)
         assert one.high == pytest.approx(statistics.fmean(pairs) + half)
         assert one.finding == ("better" if one.high is not None and one.high < 0 else one.finding)
-    assert {one.policy: one.finding for one in differences(found, "wait_mean_s", "fcfs")}["easy"] == "better"
+    assert {one.policy: one.finding for one in differences(found, "wait_mean_s", "fcfs")}[
+        "easy"
+    ] == "better"
 
 
 def test_without_replicas_nothing_is_called_real(sweep: SweepTable) -> None:
@@ -103,6 +131,8 @@ def test_the_record_has_every_point_and_every_difference(sweep: SweepTable) -> N
         ("wait_mean_s", {"load": ["0.9"]}, "load 0.9: is not in this sweep, which has 0.8, 1"),
     ],
 )
-def test_what_is_not_there_is_named(sweep: SweepTable, metric: str, where: dict[str, list[str]], said: str) -> None:
+def test_what_is_not_there_is_named(
+    sweep: SweepTable, metric: str, where: dict[str, list[str]], said: str
+) -> None:
     with pytest.raises(UsageError, match=said):
         points(sweep, [metric], where)

@@ -54,40 +54,65 @@ def rows_of(folder: Path) -> list[dict[str, object]]:
     return rows
 
 
-def test_every_combination_is_there_once_with_the_figures_of_a_replay(log: str, tmp_path: Path) -> None:
+def test_every_combination_is_there_once_with_the_figures_of_a_replay(
+    log: str, tmp_path: Path
+) -> None:
     done = swept(tmp_path / "sweep", log, **GRID)
     rows = rows_of(tmp_path / "sweep")
     # Nothing is drawn where estimates are those of the log: there the seed is none.
     wanted = [
         (load, estimates, seed, policy)
-        for load in (0.8, 1.0) for estimates in ("log", "f:2") for seed in ((None,) if estimates == "log" else (1, 2))
+        for load in (0.8, 1.0)
+        for estimates in ("log", "f:2")
+        for seed in ((None,) if estimates == "log" else (1, 2))
         for policy in ("easy", "fcfs")
-    ]  # fmt: skip
+    ]
     assert [(row["load"], row["estimates"], row["seed"], row["policy"]) for row in rows] == wanted
     assert (done.made, done.kept, done.failed) == (len(wanted), 0, 0) == (12, 0, 0)
     read = read_log(log)
     for row in rows:
-        options = Options(estimates=str(row["estimates"]), seed=int(str(row["seed"] or 0)), load=float(str(row["load"])))
-        schedule = run(prepare(read, one_host(16), options), one_host(16), load_policy(str(row["policy"])))
+        options = Options(
+            estimates=str(row["estimates"]),
+            seed=int(str(row["seed"] or 0)),
+            load=float(str(row["load"])),
+        )
+        schedule = run(
+            prepare(read, one_host(16), options), one_host(16), load_policy(str(row["policy"]))
+        )
         assert {name: row[name] for name in measure(schedule)} == measure(schedule)
 
 
 def test_windows_machines_warmup_and_logs_drawn_anew(log: str, tmp_path: Path) -> None:
     read = read_log(log)
     middle = int(read["submit"][60])
-    axes = {"window": ["all", f"0..{middle}"], "machine": ["16", "32"], "policy": "easy", "warmup": "1h"}
+    axes = {
+        "window": ["all", f"0..{middle}"],
+        "machine": ["16", "32"],
+        "policy": "easy",
+        "warmup": "1h",
+    }
     swept(tmp_path / "windows", log, **axes)
     rows = rows_of(tmp_path / "windows")
-    assert [(row["machine"], row["window"]) for row in rows] == [(m, w) for m in ("16", "32") for w in ("all", f"0..{middle}")]
-    for row, (procs, before) in zip(rows, ((16, None), (16, middle), (32, None), (32, middle)), strict=True):
+    assert [(row["machine"], row["window"]) for row in rows] == [
+        (m, w) for m in ("16", "32") for w in ("all", f"0..{middle}")
+    ]
+    for row, (procs, before) in zip(
+        rows, ((16, None), (16, middle), (32, None), (32, middle)), strict=True
+    ):
         options = Options(before=None if before is None else str(before), warmup=3600.0)
-        schedule = run(prepare(read, one_host(procs), options), one_host(procs), load_policy("easy"))
+        schedule = run(
+            prepare(read, one_host(procs), options), one_host(procs), load_policy("easy")
+        )
         assert row["wait_mean_s"] == measure(schedule)["wait_mean_s"]
         assert row["jobs"] == measure(schedule)["jobs"]
     long = write_sample(tmp_path / "long.swf", jobs=3000)
     swept(tmp_path / "drawn", long, resample=["none", "weeks"], seed="1:2", policy="easy")
     rows = rows_of(tmp_path / "drawn")
-    assert [(row["resample"], row["seed"]) for row in rows] == [("none", None), ("weeks", 1), ("weeks", 2)]
+    assert [(row["resample"], row["seed"]) for row in rows] == [
+        ("none", None),
+        ("weeks", 1),
+        ("weeks", 2),
+    ]
     drawn = resampled(read_log(long), "weeks", 2)
     schedule = run(prepare(drawn, one_host(16), Options(seed=2)), one_host(16), load_policy("easy"))
     assert rows[2]["wait_mean_s"] == measure(schedule)["wait_mean_s"]
@@ -112,12 +137,16 @@ def test_the_same_bytes_here_and_in_processes_and_again(log: str, tmp_path: Path
 
 def test_a_sweep_is_extended_without_repeating(log: str, tmp_path: Path) -> None:
     swept(tmp_path / "sweep", log, **GRID)
-    more = swept(tmp_path / "sweep", log, **{**GRID, "seed": "1:3", "policy": ["easy", "conservative"]})
+    more = swept(
+        tmp_path / "sweep", log, **{**GRID, "seed": "1:3", "policy": ["easy", "conservative"]}
+    )
     # 3 places by 2 loads of easy are there already; seed 3 and conservative are not.
     assert (more.made, more.kept) == (10, 6)
     assert len(rows_of(tmp_path / "sweep")) == 16
     back = swept(tmp_path / "sweep", log, **GRID)
-    assert (back.made, back.kept) == (0, 12), "what a smaller grid leaves out of its table stays kept"
+    assert (back.made, back.kept) == (0, 12), (
+        "what a smaller grid leaves out of its table stays kept"
+    )
 
 
 @pytest.mark.usefixtures("own_policies")
@@ -148,7 +177,9 @@ def test_a_change_of_a_policy_of_ones_own_runs_it_again(log: str, tmp_path: Path
 
 
 @pytest.mark.usefixtures("own_policies")
-def test_a_run_that_takes_its_process_with_it_is_given_up_and_tried_again_later(log: str, tmp_path: Path) -> None:
+def test_a_run_that_takes_its_process_with_it_is_given_up_and_tried_again_later(
+    log: str, tmp_path: Path
+) -> None:
     axes = {"policy": ["tests_sweep_own:Late:how=kill", "easy"], "load": [0.9, 1.0]}
     done = swept(tmp_path / "sweep", log, Place(2), **axes)
     assert (done.made, done.failed) == (4, 2)
@@ -158,16 +189,25 @@ def test_a_run_that_takes_its_process_with_it_is_given_up_and_tried_again_later(
 
 
 @pytest.mark.usefixtures("own_policies")
-def test_a_policy_that_cannot_work_at_all_is_named_before_the_long_work(log: str, tmp_path: Path) -> None:
-    with pytest.raises(QbatchError, match=r"tests_sweep_own:Never, load 0\.9: fails with .*KeyError.*leave it"):
+def test_a_policy_that_cannot_work_at_all_is_named_before_the_long_work(
+    log: str, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        QbatchError, match=r"tests_sweep_own:Never, load 0\.9: fails with .*KeyError.*leave it"
+    ):
         swept(tmp_path / "sweep", log, policy=["easy", "tests_sweep_own:Never"], load=[0.9, 1.0])
     with RunStore(tmp_path / "sweep") as store:
         assert len(store) == 0
 
 
 @pytest.mark.usefixtures("own_policies")
-def test_a_policy_that_ends_its_process_is_named_before_the_long_work(log: str, tmp_path: Path) -> None:
-    with pytest.raises(QbatchError, match=r"tests_sweep_own:Ending: fails with the worker was lost 3 times.*leave it out"):
+def test_a_policy_that_ends_its_process_is_named_before_the_long_work(
+    log: str, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        QbatchError,
+        match=r"tests_sweep_own:Ending: fails with the worker was lost 3 times.*leave it out",
+    ):
         swept(tmp_path / "sweep", log, Place(2), policy=["easy", "tests_sweep_own:Ending"])
     with RunStore(tmp_path / "sweep") as store:
         assert len(store) == 0
@@ -204,17 +244,24 @@ def test_a_value_that_cannot_be_is_named_before_any_run(
     log: str, axes: dict[str, object], error: type[QbatchError], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        planned(str(axes.get("log", log)), **{name: value for name, value in axes.items() if name != "log"})
+        planned(
+            str(axes.get("log", log)),
+            **{name: value for name, value in axes.items() if name != "log"},
+        )
 
 
 def test_an_empty_corner_is_named_before_any_run(log: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"window 5000000000\.\.6000000000: .*no job in it can run"):
+    with pytest.raises(
+        InputError, match=r"window 5000000000\.\.6000000000: .*no job in it can run"
+    ):
         swept(tmp_path / "sweep", log, window=["all", "5000000000..6000000000"], policy="easy")
     with pytest.raises(InputError, match=r"resample weeks, seed 1: .*needs two whole weeks"):
         swept(tmp_path / "other", log, resample=["none", "weeks"], seed="1:2", policy="easy")
 
 
-def test_a_machine_file_that_is_edited_runs_again_also_in_one_process_and_back(log: str, tmp_path: Path) -> None:
+def test_a_machine_file_that_is_edited_runs_again_also_in_one_process_and_back(
+    log: str, tmp_path: Path
+) -> None:
     machine, found = tmp_path / "machine.toml", []
     for cpus in (16, 64, 16):
         machine.write_text(f'schema = 1\n[[host]]\nname = "a"\ncpus = {cpus}\n')
@@ -226,7 +273,9 @@ def test_a_machine_file_that_is_edited_runs_again_also_in_one_process_and_back(l
 
 @pytest.mark.usefixtures("own_policies")
 @pytest.mark.parametrize("place", [Place(1), Place(2)])
-def test_a_change_of_what_a_policy_imports_runs_it_again(log: str, tmp_path: Path, place: Place) -> None:
+def test_a_change_of_what_a_policy_imports_runs_it_again(
+    log: str, tmp_path: Path, place: Place
+) -> None:
     (tmp_path / "tests_sweep_own.py").write_text(
         "import tests_sweep_helper\nclass Mine(tests_sweep_helper.Base):\n    name = 'mine'\n"
     )
@@ -238,7 +287,8 @@ def test_a_change_of_what_a_policy_imports_runs_it_again(log: str, tmp_path: Pat
             "    def decide(self, view): return self.inner.decide(view)\n"
         )
         os.utime(helper, (len(waits) + 1, len(waits) + 1))
-        # The same process may have read the module before, as a notebook or a worker that lives on has.
+        # The same process may have read the module before, as a notebook or a worker that lives on
+        # has.
         done = swept(tmp_path / "sweep", log, place, policy=["tests_sweep_own:Mine", "fcfs"])
         mine, fcfs = rows_of(tmp_path / "sweep")
         waits.append((done.made, mine["wait_mean_s"] == fcfs["wait_mean_s"]))
@@ -267,7 +317,9 @@ def _full_disk(*_: object) -> None:
 
 
 @pytest.mark.parametrize("damaged", [DOCUMENT, TABLE])
-def test_a_damaged_table_or_record_is_made_anew_of_what_is_kept(log: str, tmp_path: Path, damaged: str) -> None:
+def test_a_damaged_table_or_record_is_made_anew_of_what_is_kept(
+    log: str, tmp_path: Path, damaged: str
+) -> None:
     out = tmp_path / "sweep"
     swept(out, log, policy="easy")
     whole = (out / TABLE).read_bytes()
@@ -283,25 +335,48 @@ def test_a_damaged_table_or_record_is_made_anew_of_what_is_kept(log: str, tmp_pa
 
 def test_a_damaged_run_is_made_again_and_said(log: str, tmp_path: Path) -> None:
     out = tmp_path / "sweep"
-    words = ["sweep", "--log", log, "-p", "easy", "-p", "fcfs", "--load", "0.9,1", "-o", str(out), "--on", "local:1"]
+    words = [
+        "sweep",
+        "--log",
+        log,
+        "-p",
+        "easy",
+        "-p",
+        "fcfs",
+        "--load",
+        "0.9,1",
+        "-o",
+        str(out),
+        "--on",
+        "local:1",
+    ]
     before, table = _said(words)[0], (out / TABLE).read_bytes()
     database = sqlite3.connect(out / FILE)
-    database.execute("UPDATE runs SET kept = CAST(replace(kept, x'cb', x'ca') AS BLOB) WHERE key = (SELECT min(key) FROM runs)")
+    database.execute(
+        "UPDATE runs SET kept = CAST(replace(kept, x'cb', x'ca') AS BLOB) WHERE key = (SELECT "
+        "min(key) FROM runs)"
+    )
     database.commit()
     database.close()
     shown, said = _said(words)
     assert (shown, (out / TABLE).read_bytes()) == (before, table)
-    assert said.startswith(f"{out / FILE}: 1 damaged run was removed; the sweep repeats what it needs\n")
+    assert said.startswith(
+        f"{out / FILE}: 1 damaged run was removed; the sweep repeats what it needs\n"
+    )
     assert "4 runs: 1 made, 3 were there already" in said
 
 
 def _said(words: list[str]) -> tuple[str, str]:
-    done = subprocess.run([sys.executable, "-m", "qbatch", *words], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "qbatch", *words], capture_output=True, text=True, check=True
+    )
     return done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("name", [DOCUMENT, TABLE])
-def test_no_flipped_bit_of_a_table_is_shown(log: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
+def test_no_flipped_bit_of_a_table_is_shown(
+    log: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
     out = tmp_path / "sweep"
     swept(out, log, policy=["easy", "fcfs"], load=[0.9, 1.0])
     document, table = read_sweep(out).document, read_sweep(out).read()
@@ -349,19 +424,38 @@ def test_a_directory_with_other_things_is_left_alone(log: str, tmp_path: Path) -
 
 
 def _sweep_command(log: str, out: Path) -> subprocess.Popen[str]:
-    words = ["sweep", "--log", log, "-p", "lxfw-backfill", "--load", "0.5:1.4:0.02", "--seed", "1:4", "--estimates", "f:3"]
+    words = [
+        "sweep",
+        "--log",
+        log,
+        "-p",
+        "lxfw-backfill",
+        "--load",
+        "0.5:1.4:0.02",
+        "--seed",
+        "1:4",
+        "--estimates",
+        "f:3",
+    ]
     return subprocess.Popen(
         [sys.executable, "-m", "qbatch", *words, "-o", str(out), "-q", "--on", "local:2"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_sweep_keeps_its_runs_and_goes_on(tmp_path: Path, how: signal.Signals) -> None:
+def test_an_interrupted_sweep_keeps_its_runs_and_goes_on(
+    tmp_path: Path, how: signal.Signals
+) -> None:
     log, out = write_sample(tmp_path / "log.swf", jobs=2500), tmp_path / "sweep"
     process = _sweep_command(log, out)
     deadline = time.monotonic() + 300
-    while not (out / "runs.sqlite-wal").exists() or (out / "runs.sqlite-wal").stat().st_size < 90_000:
+    while (
+        not (out / "runs.sqlite-wal").exists() or (out / "runs.sqlite-wal").stat().st_size < 90_000
+    ):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.01)

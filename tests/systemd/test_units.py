@@ -11,7 +11,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 UNITS = sorted((ROOT / "systemd").glob("*/qbatch.*"))
-analyze = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+analyze = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
+)
 
 
 def unit(where: str, kind: str) -> configparser.ConfigParser:
@@ -29,13 +31,17 @@ def test_systemd_accepts_them(where: str, tmp_path: Path) -> None:
     program.chmod(0o755)
     for kind in ("socket", "service"):
         text = (ROOT / "systemd" / where / f"qbatch.{kind}").read_text(encoding="utf-8")
-        (tmp_path / f"qbatch.{kind}").write_text(text.replace("/usr/bin/qbatch", str(program)), encoding="utf-8")
+        (tmp_path / f"qbatch.{kind}").write_text(
+            text.replace("/usr/bin/qbatch", str(program)), encoding="utf-8"
+        )
     command = ["systemd-analyze", "verify", "--man=no", *(["--user"] if where == "user" else [])]
     done = subprocess.run(
         [*command, str(tmp_path / "qbatch.service"), str(tmp_path / "qbatch.socket")],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
         env={"XDG_RUNTIME_DIR": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": "/root"},
-    )  # fmt: skip
+    )
     ours = [line for line in done.stderr.splitlines() if "qbatch" in line]
     assert ours == [], done.stderr
     assert done.returncode == 0, done.stderr
@@ -45,9 +51,18 @@ def test_systemd_accepts_them(where: str, tmp_path: Path) -> None:
 def test_the_system_unit_is_closed() -> None:
     path = ROOT / "systemd" / "system" / "qbatch.service"
     done = subprocess.run(
-        ["systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=15", str(path)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            "systemd-analyze",
+            "security",
+            "--offline=true",
+            "--no-pager",
+            "--threshold=15",
+            str(path),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-2000:]
 
 

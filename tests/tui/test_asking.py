@@ -1,4 +1,5 @@
-"""The jobs that have ended, as the monitor pages through them: nothing twice, nothing lost when more jobs end."""
+"""The jobs that have ended, as the monitor pages through them: nothing twice, nothing lost when
+more jobs end."""
 
 from __future__ import annotations
 
@@ -24,14 +25,22 @@ class Ended(Scene):
 
     def ended(self, number: int) -> JobRecord:
         return job(
-            number, "F", ended=NOW + number, name="rare" if number % 997 == 0 else "common", procs=number % 7 + 1
+            number,
+            "F",
+            ended=NOW + number,
+            name="rare" if number % 997 == 0 else "common",
+            procs=number % 7 + 1,
         )
 
     def _history(self, request: History) -> Jobs:
-        latest = [each for each in reversed(self.jobs) if not request.name or each.name == request.name]
+        latest = [
+            each for each in reversed(self.jobs) if not request.name or each.name == request.name
+        ]
         place = next((at for at, each in enumerate(latest, 1) if each.id == request.after), 0)
         page = latest[place : place + request.limit]
-        return Jobs(jobs=tuple(page), next=page[-1].id if place + request.limit < len(latest) else "")
+        return Jobs(
+            jobs=tuple(page), next=page[-1].id if place + request.limit < len(latest) else ""
+        )
 
 
 def numbers(found: list[JobRecord]) -> list[int]:
@@ -39,7 +48,8 @@ def numbers(found: list[JobRecord]) -> list[int]:
 
 
 def without_pauses(monkeypatch: Any) -> None:
-    """Let answers take no time, however busy the machine is: the next question may follow at once."""
+    """Let answers take no time, however busy the machine is: the next question may follow at
+    once."""
     monkeypatch.setattr(asking, "LEAST", 0.0)
     monkeypatch.setattr(asking, "time", SimpleNamespace(monotonic=lambda: 0.0))
 
@@ -76,7 +86,13 @@ def test_what_was_paged_through_stays_when_more_jobs_end(monkeypatch: Any) -> No
             await asyncio.sleep(0)
         assert numbers(some.history) == list(range(3000, 2399, -1))
 
-        for text, kept in (("rare", 4), ("procs>=7", 428), ("user=alice procs>=7", 142), ("name=rare", 4), ("2991", 1)):
+        for text, kept in (
+            ("rare", 4),
+            ("procs>=7", 428),
+            ("user=alice procs>=7", 142),
+            ("name=rare", 4),
+            ("2991", 1),
+        ):
             some.choose(Query(text), messages.append)
             await settled(some, board, messages)
             while some.more:

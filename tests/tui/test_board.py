@@ -1,4 +1,5 @@
-"""The board against a plain retelling of the events, the grid against overlaps, the series against sums."""
+"""The board against a plain retelling of the events, the grid against overlaps, the series against
+sums."""
 
 from __future__ import annotations
 
@@ -15,8 +16,16 @@ from qbatch.wire.records import ClockRecord, EventRecord, HostRecord, JobRecord
 from tests.tui.scene import HOSTS, NOW, QUEUES, RUNNING, SERVER, WAITING, job
 
 KINDS = ("submitted", "started", "suspended", "resumed", "requeued", "held", "released", "ended")
-STATE = {"submitted": "Q", "started": "R", "suspended": "S", "resumed": "R", "requeued": "Q", "held": "H", "released": "Q",
-         "ended": "F"}  # fmt: skip
+STATE = {
+    "submitted": "Q",
+    "started": "R",
+    "suspended": "S",
+    "resumed": "R",
+    "requeued": "Q",
+    "held": "H",
+    "released": "Q",
+    "ended": "F",
+}
 
 
 def events(choices: list[tuple[int, int, int]]) -> list[EventRecord]:
@@ -31,7 +40,14 @@ def events(choices: list[tuple[int, int, int]]) -> list[EventRecord]:
         counts = {each: list(states.values()).count(each) for each in "QHRS"}
         record = job(which, letter, procs=4, hosts=hosts)
         found.append(
-            EventRecord(number=number, at=NOW + number, kind=name, job=f"{which}.qbatch", record=record, counts=counts)
+            EventRecord(
+                number=number,
+                at=NOW + number,
+                kind=name,
+                job=f"{which}.qbatch",
+                record=record,
+                counts=counts,
+            )
         )
     return found
 
@@ -46,8 +62,14 @@ def empty_board() -> Board:
     return board
 
 
-@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, len(KINDS) - 1), st.integers(0, 1)), max_size=60))
-def test_the_board_is_what_the_last_event_of_each_job_says(choices: list[tuple[int, int, int]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 6), st.integers(0, len(KINDS) - 1), st.integers(0, 1)), max_size=60
+    )
+)
+def test_the_board_is_what_the_last_event_of_each_job_says(
+    choices: list[tuple[int, int, int]],
+) -> None:
     board = empty_board()
     last: dict[str, EventRecord] = {}
     ended = 0
@@ -63,7 +85,9 @@ def test_the_board_is_what_the_last_event_of_each_job_says(choices: list[tuple[i
     for place in board.grid.places.values():
         assert not set(place.runs) & set(place.stopped)
         assert set(place.stopped) <= {name for name, letter in letters.items() if letter == "S"}
-        owned = sorted([*(run for runs in place.runs.values() for run in runs), *lendable_of(place)])
+        owned = sorted(
+            [*(run for runs in place.runs.values() for run in runs), *lendable_of(place)]
+        )
         assert all(a[1] <= b[0] for a, b in itertools.pairwise(owned))
         assert place.busy + place.free.count + place.lendable.count == place.record.cpus
     running = [each for each in board.running.values() if each.state == "R"]
@@ -74,10 +98,18 @@ def test_the_board_is_what_the_last_event_of_each_job_says(choices: list[tuple[i
 
 
 def cells_of(place: ShownHost) -> tuple[str, str]:
-    """Return the job that runs on each processor and the suspended job that it belongs to, one letter each; ``.`` for none."""
+    """Return the job that runs on each processor and the suspended job that it belongs to, one
+    letter each; ``.`` for none."""
     return tuple(
         "".join(
-            next((name[0] for name, runs in jobs.items() if any(low <= cell < high for low, high in runs)), ".")
+            next(
+                (
+                    name[0]
+                    for name, runs in jobs.items()
+                    if any(low <= cell < high for low, high in runs)
+                ),
+                ".",
+            )
             for cell in range(place.record.cpus)
         )
         for jobs in (place.runs, place.stopped)
@@ -93,10 +125,15 @@ def test_a_job_in_the_place_of_a_suspended_one_is_seen_and_gives_it_back() -> No
     assert (cells_of(place), grid.busy) == (("........", "aaaaaa.."), 0)
     grid.start(job(2, "R", procs=2, hosts=("n1",), id="b"))  # processors that no job has come first
     grid.start(job(3, "R", procs=4, hosts=("n1",), id="c"))
-    assert (cells_of(place), grid.busy, place.lent) == (("ccccaabb".replace("a", "."), "aaaaaa.."), 6, [(0, 4)])
+    assert (cells_of(place), grid.busy, place.lent) == (
+        ("ccccaabb".replace("a", "."), "aaaaaa.."),
+        6,
+        [(0, 4)],
+    )
     again = ShownHosts()
     again.load(
-        [place.record], [job(2, "R", procs=6, hosts=("n1",), id="b"), job(1, "S", procs=6, hosts=("n1",), id="a")]
+        [place.record],
+        [job(2, "R", procs=6, hosts=("n1",), id="b"), job(1, "S", procs=6, hosts=("n1",), id="a")],
     )
     assert cells_of(again.places["n1"]) == ("bbbb..bb", "aaaaaa..")
     grid.end("b")
@@ -105,12 +142,27 @@ def test_a_job_in_the_place_of_a_suspended_one_is_seen_and_gives_it_back() -> No
     grid.end("c")
     grid.stop("a")
     grid.end("a")
-    assert (cells_of(place), grid.busy, place.free.count, place.lendable.count) == (("." * 8, "." * 8), 0, 8, 0)
+    assert (cells_of(place), grid.busy, place.free.count, place.lendable.count) == (
+        ("." * 8, "." * 8),
+        0,
+        8,
+        0,
+    )
 
 
-@given(st.lists(st.tuples(st.sampled_from(("start", "stop", "resume", "end")), st.integers(1, 5), st.integers(1, 6)),
-                max_size=40))  # fmt: skip
-def test_no_processor_is_lost_or_run_on_twice_through_suspensions(deeds: list[tuple[str, int, int]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("start", "stop", "resume", "end")),
+            st.integers(1, 5),
+            st.integers(1, 6),
+        ),
+        max_size=40,
+    )
+)
+def test_no_processor_is_lost_or_run_on_twice_through_suspensions(
+    deeds: list[tuple[str, int, int]],
+) -> None:
     grid = ShownHosts()
     grid.load([HostRecord(name="n1", pool="p", state="free", cpus=8)], [])
     place = grid.places["n1"]
@@ -125,11 +177,22 @@ def test_no_processor_is_lost_or_run_on_twice_through_suspensions(deeds: list[tu
             on.discard(name)
         elif deed in ("stop", "resume"):
             (grid.stop if deed == "stop" else grid.resume)(name)
-        run_on = [cell for runs in place.runs.values() for low, high in runs for cell in range(low, high)]
-        free = [cell for low, high in zip(place.free.lows, place.free.highs, strict=True) for cell in range(low, high)]
+        run_on = [
+            cell for runs in place.runs.values() for low, high in runs for cell in range(low, high)
+        ]
+        free = [
+            cell
+            for low, high in zip(place.free.lows, place.free.highs, strict=True)
+            for cell in range(low, high)
+        ]
         lendable = [cell for low, high in lendable_of(place) for cell in range(low, high)]
         assert sorted([*run_on, *free, *lendable]) == list(range(8))
-        owned = {cell for runs in place.stopped.values() for low, high in runs for cell in range(low, high)}
+        owned = {
+            cell
+            for runs in place.stopped.values()
+            for low, high in runs
+            for cell in range(low, high)
+        }
         assert set(lendable) == owned - set(run_on)
         assert grid.busy == len(run_on)
         assert set(place.runs) | set(place.stopped) == on
@@ -145,7 +208,9 @@ def test_a_keyframe_goes_on_by_itself() -> None:
     for event in events([(1, 7, 0), (20, 0, 0), (20, 1, 1)]):
         board.apply(event)
     assert set(duplicate.running) == {each.id for each in RUNNING}
-    assert duplicate.grid.busy == sum(procs for each in RUNNING if each.state == "R" for _, procs, _ in chunks_of(each))
+    assert duplicate.grid.busy == sum(
+        procs for each in RUNNING if each.state == "R" for _, procs, _ in chunks_of(each)
+    )
     again = duplicate.keyframe()
     for event in events([(1, 7, 0), (20, 0, 0), (20, 1, 1)]):
         again.apply(event)
@@ -157,7 +222,11 @@ def test_the_window_holds_so_many_and_counts_show_the_rest() -> None:
     board = empty_board()
     board.window = 3
     for number in range(1, 8):
-        board.apply(EventRecord(number=number, at=NOW, kind="submitted", record=job(number), counts={"Q": number}))
+        board.apply(
+            EventRecord(
+                number=number, at=NOW, kind="submitted", record=job(number), counts={"Q": number}
+            )
+        )
     assert (len(board.waiting), board.waiting_total, board.is_window) == (3, 7, True)
     board.more_waiting([job(6), job(7), job(1, "R", hosts=("n1",))])
     assert set(board.waiting) == {f"{n}.qbatch" for n in (1, 2, 3, 6, 7)}
@@ -188,7 +257,9 @@ def test_the_clock_goes_on_as_the_server_says() -> None:
     assert board.now() == NOW
     board.apply(EventRecord(number=1, at=NOW + 5, kind="host", host="n1"))
     assert board.now() == NOW + 5  # in virtual time events move it
-    board.apply(EventRecord(number=1, at=NOW, kind="clock", clock=ClockRecord(mode="real", now=NOW + 9)))
+    board.apply(
+        EventRecord(number=1, at=NOW, kind="clock", clock=ClockRecord(mode="real", now=NOW + 9))
+    )
     wall[0] += 1
     assert board.now() == NOW + 9 + 10**6
     board.is_stale = True
@@ -203,25 +274,41 @@ def test_hosts_and_arrays() -> None:
     board.apply(EventRecord(number=1, at=NOW, kind="started", record=parent, counts={"B": 1}))
     assert board.running == {}
     board.apply(
-        EventRecord(number=2, at=NOW, kind="ended", job="9[].qbatch", record=msgspec.structs.replace(parent, state="F"))
+        EventRecord(
+            number=2,
+            at=NOW,
+            kind="ended",
+            job="9[].qbatch",
+            record=msgspec.structs.replace(parent, state="F"),
+        )
     )
     assert board.ended == 0
 
 
 def test_chunks_are_read_from_both_texts() -> None:
-    assert chunks_of(job(1, "R", procs=8, hosts=("n1", "n2"))) == [("n1", 4, 4 << 30), ("n2", 4, 4 << 30)]
-    assert chunks_of(job(1, "R", exec_host="n1/0*4+n2/1", exec_vnode="")) == [("n1", 4, 0), ("n2", 1, 0)]
+    assert chunks_of(job(1, "R", procs=8, hosts=("n1", "n2"))) == [
+        ("n1", 4, 4 << 30),
+        ("n2", 4, 4 << 30),
+    ]
+    assert chunks_of(job(1, "R", exec_host="n1/0*4+n2/1", exec_vnode="")) == [
+        ("n1", 4, 0),
+        ("n2", 1, 0),
+    ]
     assert chunks_of(job(1)) == []
 
 
 @settings(max_examples=60)
 @given(
     st.lists(
-        st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=60
+        st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(0, 9), st.integers(0, 3)),
+        min_size=1,
+        max_size=60,
     ),
     st.integers(1, 3),
 )
-def test_the_series_keeps_every_sum_whatever_it_merges(steps: list[tuple[int, int, int, int]], power: int) -> None:
+def test_the_series_keeps_every_sum_whatever_it_merges(
+    steps: list[tuple[int, int, int, int]], power: int
+) -> None:
     series = Series(width=10)
     at, areas, levels, ended = 1000, [0, 0], (0, 0), 0
     for passed, busy, waiting, ends in steps:

@@ -1,4 +1,5 @@
-"""What is on the screen is one instant: numbers agree, nothing is drawn of an instant that is not over, axes show the scale."""
+"""What is on the screen is one instant: numbers agree, nothing is drawn of an instant that is not
+over, axes show the scale."""
 
 from __future__ import annotations
 
@@ -23,7 +24,19 @@ from qbatch.tui.schedule_recording import open_recording
 from qbatch.wire.frames import encode
 from qbatch.wire.records import ClockRecord, EventRecord
 from qbatch.wire.requests import Shadow
-from tests.tui.scene import CLOCK, HOSTS, MINUTE, NOW, QUEUES, RUNNING, SERVER, WAITING, Scene, job, requests_of
+from tests.tui.scene import (
+    CLOCK,
+    HOSTS,
+    MINUTE,
+    NOW,
+    QUEUES,
+    RUNNING,
+    SERVER,
+    WAITING,
+    Scene,
+    job,
+    requests_of,
+)
 from tests.tui.test_keys import play, press, settle
 
 
@@ -40,16 +53,24 @@ class Wall:
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> str:
     out = tmp_path_factory.mktemp("played") / "result"
-    assert run_command(["replay", "traces/deep-queue-256.swf.gz", "-p", "easy", "--out", str(out), "--quiet"]) == 0
+    assert (
+        run_command(
+            ["replay", "traces/deep-queue-256.swf.gz", "-p", "easy", "--out", str(out), "--quiet"]
+        )
+        == 0
+    )
     return str(out)
 
 
 def lines_of(panel: Any) -> list[str]:
-    return ["".join(segment.text for segment in panel.render_line(y)) for y in range(panel.size.height)]
+    return [
+        "".join(segment.text for segment in panel.render_line(y)) for y in range(panel.size.height)
+    ]
 
 
 def agree(app: Monitor) -> int:
-    """Hold what is drawn now to itself: the header, the panels, the bars; return how many jobs wait."""
+    """Hold what is drawn now to itself: the header, the panels, the bars; return how many jobs
+    wait."""
     header = app.query_one(Status).render().plain
     queued = int(re.search(r"([\d,]+) queued", header)[1].replace(",", ""))  # type: ignore[index]
     running = int(re.search(r"([\d,]+) running", header)[1].replace(",", ""))  # type: ignore[index]
@@ -99,7 +120,10 @@ def test_a_frame_of_a_fast_recording_is_one_instant(result: str, speed: float) -
 def test_run_until_stops_behind_the_whole_instant(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     log.write_text("; MaxProcs: 4\n0 10 2 10\n0 10 2 10\n10 5 4 5\n", encoding="utf-8")
-    assert run_command(["replay", str(log), "-p", "easy", "--out", str(tmp_path / "r"), "--quiet"]) == 0
+    assert (
+        run_command(["replay", str(log), "-p", "easy", "--out", str(tmp_path / "r"), "--quiet"])
+        == 0
+    )
     wall = Wall()
 
     async def run() -> tuple[set[str], set[str]]:
@@ -123,9 +147,15 @@ def test_an_instant_that_comes_in_two_pieces_is_taken_at_once() -> None:
     def frame(event: EventRecord) -> bytes:
         return encode(msgspec.json.encode({"event": event}))
 
-    starts = EventRecord(number=1, at=NOW, kind="started", job="10.qbatch", record=job(10, "R", hosts=("n4",)))
-    ends = EventRecord(number=2, at=NOW, kind="ended", job="1.qbatch", record=job(1, "F", ended=NOW))
-    late = EventRecord(number=3, at=NOW + 1, kind="ended", job="2.qbatch", record=job(2, "F", ended=NOW))
+    starts = EventRecord(
+        number=1, at=NOW, kind="started", job="10.qbatch", record=job(10, "R", hosts=("n4",))
+    )
+    ends = EventRecord(
+        number=2, at=NOW, kind="ended", job="1.qbatch", record=job(1, "F", ended=NOW)
+    )
+    late = EventRecord(
+        number=3, at=NOW + 1, kind="ended", job="2.qbatch", record=job(2, "F", ended=NOW)
+    )
 
     async def run() -> list[int]:
         board, source = Board(), Live("/nonexistent")
@@ -160,7 +190,13 @@ def test_scaled_time_does_not_pass_an_end_whose_event_is_on_its_way() -> None:
     wall.now += 0.001
     assert shown.now() == NOW + MINUTE
     board.apply(
-        EventRecord(number=1, at=NOW + MINUTE, kind="ended", job="1.qbatch", record=job(1, "F", ended=NOW + MINUTE))
+        EventRecord(
+            number=1,
+            at=NOW + MINUTE,
+            kind="ended",
+            job="1.qbatch",
+            record=job(1, "F", ended=NOW + MINUTE),
+        )
     )
     wall.now += 0.001
     shown.frame(board, board.take_changed())
@@ -210,7 +246,9 @@ def test_news_of_shadows_are_no_events_but_ask_for_the_table_again() -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 50)])
-def test_what_waits_shows_when_it_is_expected_and_what_it_was_promised(size: tuple[int, int]) -> None:
+def test_what_waits_shows_when_it_is_expected_and_what_it_was_promised(
+    size: tuple[int, int],
+) -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         await press(pilot, "3")
         heading, *rows = lines_of(app.query_one("#waiting"))

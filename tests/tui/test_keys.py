@@ -1,4 +1,5 @@
-"""Every key of the monitor, pressed: what it does to the screen, what it asks the daemon, and what it asks the user first."""
+"""Every key of the monitor, pressed: what it does to the screen, what it asks the daemon, and what
+it asks the user first."""
 
 from __future__ import annotations
 
@@ -161,7 +162,9 @@ def test_the_filter_narrows_as_it_is_written_and_says_what_is_wrong() -> None:
         ("d", "4", requests.Delete(jobs=("1.qbatch",))),
     ],
 )
-def test_hold_release_and_delete_ask_first(key: str, panel: str, expected: requests.Request) -> None:
+def test_hold_release_and_delete_ask_first(
+    key: str, panel: str, expected: requests.Request
+) -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         await press(pilot, panel, key)
         assert isinstance(app.screen, Confirm)
@@ -183,7 +186,9 @@ def test_move_and_priority_ask_for_a_value_and_then_once_more() -> None:
         assert isinstance(app.screen, Ask)
         assert app.screen.query_one(Input).value == "fat"  # the other queue
         await press(pilot, "enter", "y")
-        assert requests_of(scene, requests.Move) == [requests.Move(jobs=("10.qbatch",), destination="fat")]
+        assert requests_of(scene, requests.Move) == [
+            requests.Move(jobs=("10.qbatch",), destination="fat")
+        ]
         await press(pilot, "p")
         app.screen.query_one(Input).value = "many"
         await press(pilot, "enter")
@@ -215,7 +220,9 @@ def test_several_jobs_are_marked_for_one_action() -> None:
         await press(pilot, "V", "d")
         assert "4 wait: they leave the queue." in str(app.screen.query_one("Label").render())
         await press(pilot, "y")
-        assert requests_of(scene, requests.Delete) == [requests.Delete(jobs=tuple(f"{n}.qbatch" for n in (10, 11, 12, 13)))]
+        assert requests_of(scene, requests.Delete) == [
+            requests.Delete(jobs=tuple(f"{n}.qbatch" for n in (10, 11, 12, 13)))
+        ]
         await press(pilot, "V")
         assert str(table.border_subtitle) == "4"
         await press(pilot, "v")
@@ -224,7 +231,9 @@ def test_several_jobs_are_marked_for_one_action() -> None:
         await settle(pilot)
         assert table.marked == set()
         await press(pilot, "home", "v", "escape", "r", "y")
-        assert requests_of(scene, requests.Release) == [requests.Release(jobs=("11.qbatch",), kinds="u")]
+        assert requests_of(scene, requests.Release) == [
+            requests.Release(jobs=("11.qbatch",), kinds="u")
+        ]
 
     play(steps)
 
@@ -271,11 +280,15 @@ def test_hosts_are_drained_resumed_and_opened() -> None:
         await press(pilot, "1", "x")
         assert "continue" in str(app.screen.query_one("Label").render())
         await press(pilot, "y")
-        assert requests_of(scene, requests.HostControl) == [requests.HostControl(hosts=("n1",), action="drain")]
+        assert requests_of(scene, requests.HostControl) == [
+            requests.HostControl(hosts=("n1",), action="drain")
+        ]
         await press(pilot, "right", "down", "right", "down", "right", "right")
         assert hosts.current == "n7"
         await press(pilot, "x", "y")
-        assert requests_of(scene, requests.HostControl)[-1] == requests.HostControl(hosts=("n7",), action="resume")
+        assert requests_of(scene, requests.HostControl)[-1] == requests.HostControl(
+            hosts=("n7",), action="resume"
+        )
         await press(pilot, "end")
         assert hosts.current == "big1"
         await press(pilot, "home", "right", "left", "j", "k", "up")
@@ -296,8 +309,13 @@ def test_a_host_shows_how_many_wait_in_its_own_queue_and_which() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         hosts = app.query_one(HostPanel)
         records = [place.record for place in hosts.board.grid.places.values()]
-        queues = {"n1": tuple(f"{number}.qbatch" for number in range(40, 55)), "n2": ("60[3].qbatch",)}
-        hosts.board.set_host_queues(msgspec.structs.replace(each, queue=queues.get(each.name, ())) for each in records)
+        queues = {
+            "n1": tuple(f"{number}.qbatch" for number in range(40, 55)),
+            "n2": ("60[3].qbatch",),
+        }
+        hosts.board.set_host_queues(
+            msgspec.structs.replace(each, queue=queues.get(each.name, ())) for each in records
+        )
         hosts.show()
         lines = ["".join(segment.text for segment in hosts.line(number)) for number in range(4)]
         assert any("n1 " in line and "+15" in line for line in lines)
@@ -318,7 +336,9 @@ def test_queues_are_disabled_and_stopped() -> None:
             requests.QueueControl(queues=("batch",), started=False),
         ]
         await press(pilot, "down", "e", "y")
-        assert requests_of(scene, requests.QueueControl)[-1] == requests.QueueControl(queues=("fat",), enabled=True)
+        assert requests_of(scene, requests.QueueControl)[-1] == requests.QueueControl(
+            queues=("fat",), enabled=True
+        )
 
     play(steps)
 
@@ -327,8 +347,12 @@ def test_time_is_driven() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         await press(pilot, "space", "space", "full_stop", "greater_than_sign", "less_than_sign")
         assert scene.driven == [
-            ("play", {}), ("pause", {}), ("step", {}), ("speed", {"speed": 100.0}), ("speed", {"speed": 50.0}),
-        ]  # fmt: skip
+            ("play", {}),
+            ("pause", {}),
+            ("step", {}),
+            ("speed", {"speed": 100.0}),
+            ("speed", {"speed": 50.0}),
+        ]
         for text, expected in (
             ("start 17", ("until-start", {"job": "17"})),
             ("end 17", ("until-end", {"job": "17"})),
@@ -454,8 +478,11 @@ def test_keys_that_need_a_place_say_so() -> None:
         await press(pilot, "3", "e")
         said = [note.message for note in app._notifications]
         assert [text.split(":")[0] for text in said[-4:]] == [
-            "go to a job first", "go to a job first", "go to a host first", "go to a queue first",
-        ]  # fmt: skip
+            "go to a job first",
+            "go to a job first",
+            "go to a host first",
+            "go to a queue first",
+        ]
         assert len(app.screen_stack) == 1
 
     play(steps)
@@ -497,7 +524,9 @@ def test_the_table_of_a_host_sorts() -> None:
     play(steps)
 
 
-@pytest.mark.parametrize("text", ["+1e400s", "+infs", "+1e30h", "² jobs", "9" * 30 + " jobs", "0001-01-01"])
+@pytest.mark.parametrize(
+    "text", ["+1e400s", "+infs", "+1e30h", "² jobs", "9" * 30 + " jobs", "0001-01-01"]
+)
 def test_an_instant_that_is_none_is_refused_in_words(text: str) -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         await press(pilot, "u")
@@ -511,7 +540,19 @@ def test_an_instant_that_is_none_is_refused_in_words(text: str) -> None:
 
 def test_every_key_is_pressed_in_this_file() -> None:
     pressed = set(re.findall(r'"([a-zA-Z0-9_]+)"', Path(__file__).read_text(encoding="utf-8")))
-    for kind in (Monitor, RowTable, JobTable, HostPanel, Timeline, JobScreen, HostScreen, Confirm, Ask, Choose, Help):
+    for kind in (
+        Monitor,
+        RowTable,
+        JobTable,
+        HostPanel,
+        Timeline,
+        JobScreen,
+        HostScreen,
+        Confirm,
+        Ask,
+        Choose,
+        Help,
+    ):
         for binding in kind.BINDINGS:
             assert isinstance(binding, Binding)
             numbers = set(KEYS.values())  # pressed in a loop

@@ -1,4 +1,5 @@
-"""The monitor on a real daemon: the board says what the daemon says, also after kill -9; keys really do what they say."""
+"""The monitor on a real daemon: the board says what the daemon says, also after kill -9; keys
+really do what they say."""
 
 from __future__ import annotations
 
@@ -28,16 +29,25 @@ from tests.tui.test_keys import press
 SECOND = 1_000_000
 
 
-def submit(daemon: Daemon, count: int, *, procs: int = 1, seconds: float = 3600, user: str = "x") -> list[str]:
+def submit(
+    daemon: Daemon, count: int, *, procs: int = 1, seconds: float = 3600, user: str = "x"
+) -> list[str]:
     with ClientSession(daemon.socket) as session:
         return [
             session.ask(
-                Submit(spec=Spec(name=f"j{number}", argv=("true",), runtime=int(seconds * SECOND), host=user,
-                                 resources={"select": f"1:ncpus={procs}:mem=1gb", "walltime": "7200"})),
+                Submit(
+                    spec=Spec(
+                        name=f"j{number}",
+                        argv=("true",),
+                        runtime=int(seconds * SECOND),
+                        host=user,
+                        resources={"select": f"1:ncpus={procs}:mem=1gb", "walltime": "7200"},
+                    )
+                ),
                 SubmissionRecord,
             ).job
             for number in range(count)
-        ]  # fmt: skip
+        ]
 
 
 async def until(what: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -49,18 +59,24 @@ async def until(what: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 def told_by(daemon: Daemon) -> tuple[dict[str, str], dict[str, tuple[int, str]]]:
-    """Return what the daemon itself says: jobs with their states, hosts with processors in use and their states."""
+    """Return what the daemon itself says: jobs with their states, hosts with processors in use and
+    their states."""
     with ClientSession(daemon.socket) as session:
-        jobs: dict[str, JobRecord] = {job.id: job for job in session.jobs(JobStatus(subjobs=True)) if not job.is_array}
+        jobs: dict[str, JobRecord] = {
+            job.id: job for job in session.jobs(JobStatus(subjobs=True)) if not job.is_array
+        }
         hosts: tuple[HostRecord, ...] = session.ask(HostStatus(), Hosts).hosts
     states = {name: job.state for name, job in jobs.items() if job.state not in "FX"}
-    return states, {host.name: (host.cpus_used, host.state.replace("job-busy", "free")) for host in hosts}
+    return states, {
+        host.name: (host.cpus_used, host.state.replace("job-busy", "free")) for host in hosts
+    }
 
 
 def shown_by(board: Board) -> tuple[dict[str, str], dict[str, tuple[int, str]]]:
     states = {job.id: job.state for job in [*board.running.values(), *board.waiting.values()]}
     hosts = {
-        name: (place.busy, place.record.state.replace("job-busy", "free")) for name, place in board.grid.places.items()
+        name: (place.busy, place.record.state.replace("job-busy", "free"))
+        for name, place in board.grid.places.items()
     }
     return states, hosts
 
@@ -89,11 +105,16 @@ def test_the_board_agrees_with_the_daemon_through_kills(tmp_path: Path) -> None:
                 await until(lambda: told_by(daemon)[0] == {}, 60)
                 await until(lambda: shown_by(board) == told_by(daemon))
                 texts = [event.text for event in board.events if event.kind == "monitor"]
-                assert texts == ["the daemon has gone; waiting for it to come back", "the daemon is back"]
+                assert texts == [
+                    "the daemon has gone; waiting for it to come back",
+                    "the daemon is back",
+                ]
                 watching.cancel()
             played = FileRecording(str(tmp_path / "r.jsonl"))
             assert played.kinds.count("submitted") == 17
-            assert sum(played.picture(place) is not None for place in range(len(played.at) + 1)) == 3
+            assert (
+                sum(played.picture(place) is not None for place in range(len(played.at) + 1)) == 3
+            )
 
         asyncio.run(run())
 
@@ -137,14 +158,23 @@ def test_more_than_the_window_wait_and_the_daemon_chooses(tmp_path: Path) -> Non
 def test_keys_act_on_a_daemon_and_output_is_followed(tmp_path: Path) -> None:
     with Daemon(tmp_path) as daemon:
         first = daemon.run(
-            "qsub", "-N", "talk", "--", "/bin/sh", "-c", "echo one; printf 'two\\033[31m\\n'; sleep 60"
+            "qsub",
+            "-N",
+            "talk",
+            "--",
+            "/bin/sh",
+            "-c",
+            "echo one; printf 'two\\033[31m\\n'; sleep 60",
         ).stdout.strip()
         daemon.run("qsub", "-N", "wide", "-l", "select=4:ncpus=16", "--", "sleep", "60")
 
         async def run() -> None:
             app = Monitor(Live(daemon.socket))
             async with app.run_test(size=(160, 50)) as pilot:
-                waiting, running = app.query_one("#waiting", JobTable), app.query_one("#running", JobTable)
+                waiting, running = (
+                    app.query_one("#waiting", JobTable),
+                    app.query_one("#running", JobTable),
+                )
                 await until(lambda: len(waiting.rows) == 1 and len(running.rows) == 1)
                 await press(pilot, "3", "h", "y")
                 await until(lambda: bool(waiting.rows) and waiting.rows[0].state == "H")
@@ -156,7 +186,11 @@ def test_keys_act_on_a_daemon_and_output_is_followed(tmp_path: Path) -> None:
                 await until(lambda: waiting.rows[0].priority == 77)
                 await press(pilot, "w")
                 why = app.screen.query_one("#why-text")
-                await until(lambda: "needs" in str(why.render()) and "expected to start" in str(why.render()))
+                await until(
+                    lambda: (
+                        "needs" in str(why.render()) and "expected to start" in str(why.render())
+                    )
+                )
                 await press(pilot, "escape", "4", "o")
                 follow = app.screen.query_one(Follow)
                 await until(lambda: "two?[31m" in "\n".join(follow.lines))

@@ -1,4 +1,5 @@
-"""The output of a job as it is followed: what is shown is what the file says, however it was written."""
+"""The output of a job as it is followed: what is shown is what the file says, however it was
+written."""
 
 from __future__ import annotations
 

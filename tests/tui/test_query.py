@@ -13,19 +13,44 @@ from qbatch.tui.query import FIELDS, Query
 from qbatch.wire.records import ClockRecord
 from tests.tui.scene import NOW, job
 
-ONE = job(17, "R", procs=16, hosts=("n3",), user="alice", name="climate-run", priority=-3, exit_status=271)
+ONE = job(
+    17, "R", procs=16, hosts=("n3",), user="alice", name="climate-run", priority=-3, exit_status=271
+)
 
 
 @pytest.mark.parametrize(
     ("text", "is_kept"),
     [
-        ("", True), ("clim", True), ("CLIM", True), ("alice", True), ("n3", True), ("17", True), ("nothing", False),
-        ("user=alice", True), ("user!=alice", False), ("user=al*", True), ("state=R", True), ("state=running", True),
-        ("state=queued", False), ("procs>=16", True), ("procs>16", False), ("procs<=16 user=alice", True), ("procs!=16", False),
-        ("walltime>=1:00:00", True), ("walltime<3600", False), ("memory=4gb", True), ("priority<0", True), ("status=271", True),
-        ("name=climate-*", True), ("id=17", True), ("id=1?", True), ("queue=fat", False), ("host=n3*", True), ("c*run", True),
+        ("", True),
+        ("clim", True),
+        ("CLIM", True),
+        ("alice", True),
+        ("n3", True),
+        ("17", True),
+        ("nothing", False),
+        ("user=alice", True),
+        ("user!=alice", False),
+        ("user=al*", True),
+        ("state=R", True),
+        ("state=running", True),
+        ("state=queued", False),
+        ("procs>=16", True),
+        ("procs>16", False),
+        ("procs<=16 user=alice", True),
+        ("procs!=16", False),
+        ("walltime>=1:00:00", True),
+        ("walltime<3600", False),
+        ("memory=4gb", True),
+        ("priority<0", True),
+        ("status=271", True),
+        ("name=climate-*", True),
+        ("id=17", True),
+        ("id=1?", True),
+        ("queue=fat", False),
+        ("host=n3*", True),
+        ("c*run", True),
     ],
-)  # fmt: skip
+)
 def test_words(text: str, is_kept: bool) -> None:
     assert Query(text).keeps(ONE) is is_kept
 
@@ -65,7 +90,8 @@ def test_any_text_is_a_filter_or_a_clear_error(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("+90", 90), ("-2h", -7200), ("+1:30:00", 5400), ("+15m", 900), ("-1d", -86_400), ("+2s", 2)]
+    ("text", "seconds"),
+    [("+90", 90), ("-2h", -7200), ("+1:30:00", 5400), ("+15m", 900), ("-1d", -86_400), ("+2s", 2)],
 )
 def test_instants_from_now(text: str, seconds: int) -> None:
     assert read_instant(text, NOW, 0, 0) == NOW + seconds * 10**6
@@ -90,8 +116,15 @@ def test_until() -> None:
 def test_speeds_go_up_and_down_in_steps() -> None:
     board = Board(wall=lambda: 0.0)
     speeds = []
-    for mode, speed, is_faster in (("scaled", 60, True), ("scaled", 60, False), ("virtual", 1e6, True), ("virtual", 0, False),
-                                   ("virtual", 0, True), ("scaled", 5e8, True), ("scaled", 0.1, False)):  # fmt: skip
+    for mode, speed, is_faster in (
+        ("scaled", 60, True),
+        ("scaled", 60, False),
+        ("virtual", 1e6, True),
+        ("virtual", 0, False),
+        ("virtual", 0, True),
+        ("scaled", 5e8, True),
+        ("scaled", 0.1, False),
+    ):
         board.set_clock(ClockRecord(mode=mode, now=NOW, speed=float(speed)))
         speeds.append(next_speed(board, is_faster))
     assert speeds == [100, 50, 0, 1e6, 0, 5e8, 0.1]

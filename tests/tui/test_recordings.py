@@ -29,7 +29,18 @@ from tests.reports.samples import in_pieces, tried
 from tests.tui.scene import HOSTS, NOW, QUEUES, RUNNING, SERVER, WAITING, job
 from tests.tui.test_board import events
 
-CHOICES = [(1, 1, 0), (2, 0, 0), (2, 1, 1), (1, 7, 0), (3, 0, 0), (3, 4, 0), (2, 2, 1), (2, 3, 1), (2, 7, 1), (4, 0, 0)]
+CHOICES = [
+    (1, 1, 0),
+    (2, 0, 0),
+    (2, 1, 1),
+    (1, 7, 0),
+    (3, 0, 0),
+    (3, 4, 0),
+    (2, 2, 1),
+    (2, 3, 1),
+    (2, 7, 1),
+    (4, 0, 0),
+]
 
 
 def recording(path: Path, made: list[EventRecord]) -> str:
@@ -44,10 +55,15 @@ def recording(path: Path, made: list[EventRecord]) -> str:
 def seen(board: Board) -> tuple[Any, ...]:
     """Return what a board shows, for comparing."""
     return (
-        dict(board.running), dict(board.waiting), board.grid.busy, board.ended, list(board.events),
-        {name: (place.runs, place.stopped) for name, place in board.grid.places.items()}, dict(board.queues),
+        dict(board.running),
+        dict(board.waiting),
+        board.grid.busy,
+        board.ended,
+        list(board.events),
+        {name: (place.runs, place.stopped) for name, place in board.grid.places.items()},
+        dict(board.queues),
         sum(board.series.ended),
-    )  # fmt: skip
+    )
 
 
 async def shown(played: Any, jumps: list[int]) -> Board:
@@ -77,7 +93,9 @@ def test_a_recording_plays_what_was_written(tmp_path: Path) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=8))
-def test_any_jumps_end_where_playing_ends(tmp_path_factory: pytest.TempPathFactory, jumps: list[int]) -> None:
+def test_any_jumps_end_where_playing_ends(
+    tmp_path_factory: pytest.TempPathFactory, jumps: list[int]
+) -> None:
     played = FileRecording(recording(tmp_path_factory.mktemp("r") / "r.jsonl", events(CHOICES)))
     playback.EVERY, was = 3, playback.EVERY  # keyframes close together, so that they are used
     try:
@@ -127,9 +145,16 @@ def rows(count: int = 200, seed: int = 3) -> Schedule:
         start[each] = free = max(int(submit[each]), free)
         free += int(run[each])
     return finished_run(
-        "fcfs", number=np.arange(1, count + 1), submit=submit, start=start, end=start + run, procs=random.integers(1, 65, count),
-        estimate=run + 1, run=run, procs_total=64,
-    )  # fmt: skip
+        "fcfs",
+        number=np.arange(1, count + 1),
+        submit=submit,
+        start=start,
+        end=start + run,
+        procs=random.integers(1, 65, count),
+        estimate=run + 1,
+        run=run,
+        procs_total=64,
+    )
 
 
 def test_job_rows_play_as_they_ran() -> None:
@@ -148,8 +173,16 @@ def test_job_rows_play_as_they_ran() -> None:
         for instant in sorted(np.random.default_rng(1).integers(0, 9_000_000_000, 25).tolist()):
             await source.drive("jump", at=NOW + instant)
             now = min(instant, int(table.end.max()))
-            running = {str(each) for each in table.workload.number[(table.start <= now) & (table.end > now)]}
-            waiting = {str(each) for each in table.workload.number[(table.workload.submit <= now) & (table.start > now)]}
+            running = {
+                str(each)
+                for each in table.workload.number[(table.start <= now) & (table.end > now)]
+            }
+            waiting = {
+                str(each)
+                for each in table.workload.number[
+                    (table.workload.submit <= now) & (table.start > now)
+                ]
+            }
             assert (set(board.running), set(board.waiting)) == (running, waiting)
             assert board.waiting_total == len(waiting)
             assert board.ended == int(((table.end <= now) & (table.workload.submit <= now)).sum())
@@ -157,7 +190,9 @@ def test_job_rows_play_as_they_ran() -> None:
         assert len(history.jobs) == 5
         more = await source.ask(History(limit=5, after=history.next), Jobs)
         assert not {each.id for each in history.jobs} & {each.id for each in more.jobs}
-        assert (await source.ask(JobStatus(jobs=(history.jobs[0].id,)), Jobs)).jobs[0].ended is not None
+        assert (await source.ask(JobStatus(jobs=(history.jobs[0].id,)), Jobs)).jobs[
+            0
+        ].ended is not None
         with pytest.raises(Refusal, match="recording"):
             await source.ask(Explain(job="1"), Explanation)
         task.cancel()
@@ -166,13 +201,27 @@ def test_job_rows_play_as_they_ran() -> None:
 
 
 def pieces_of(schedule: Schedule, row: int) -> list[list[int]]:
-    return [] if schedule.pieces is None else [line for line in schedule.pieces.tolist() if line[0] == row]
+    return (
+        []
+        if schedule.pieces is None
+        else [line for line in schedule.pieces.tolist() if line[0] == row]
+    )
 
 
 def state_of(schedule: Schedule, row: int, at: int) -> tuple[str, int]:
-    """Return the state letter of a job just after an instant, and its processors, from the record itself."""
+    """Return the state letter of a job just after an instant, and its processors, from the record
+    itself."""
     lines = sorted(pieces_of(schedule, row))
-    lines = lines or [[row, int(schedule.start[row]), int(schedule.end[row]), int(schedule.workload.procs[row]), 0, 1]]
+    lines = lines or [
+        [
+            row,
+            int(schedule.start[row]),
+            int(schedule.end[row]),
+            int(schedule.workload.procs[row]),
+            0,
+            1,
+        ]
+    ]
     if at < schedule.workload.submit[row]:
         return "", 0
     for _, begin, end, procs, _, _ in lines:
@@ -201,8 +250,13 @@ def test_jobs_in_pieces_are_shown_suspended_resized_and_back_in_the_queue(seed: 
         for instant in np.random.default_rng(seed).integers(first, last, 30).tolist():
             await source.drive("jump", at=NOW + instant)
             states = {row: state_of(schedule, row, instant) for row in range(len(table))}
-            shown_states = {int(job.id) - 1: job.state for job in (*board.running.values(), *board.waiting.values())}
-            assert shown_states == {row: state for row, (state, _) in states.items() if state not in ("", "F")}
+            shown_states = {
+                int(job.id) - 1: job.state
+                for job in (*board.running.values(), *board.waiting.values())
+            }
+            assert shown_states == {
+                row: state for row, (state, _) in states.items() if state not in ("", "F")
+            }
             assert board.grid.busy == sum(procs for _, procs in states.values())
             counts = board.queues["log"].counts
             for letter in "QRS":
@@ -211,8 +265,14 @@ def test_jobs_in_pieces_are_shown_suspended_resized_and_back_in_the_queue(seed: 
                 row = int(shown_job.id) - 1
                 lines = pieces_of(schedule, row)
                 begun = [line for line in lines if line[1] <= instant]
-                thrown = max((line[2] for line in begun if not line[5] and line[2] <= instant), default=-1)
-                worked = sum((min(line[2], instant) - line[1]) * line[3] for line in begun if line[1] >= thrown)
+                thrown = max(
+                    (line[2] for line in begun if not line[5] and line[2] <= instant), default=-1
+                )
+                worked = sum(
+                    (min(line[2], instant) - line[1]) * line[3]
+                    for line in begun
+                    if line[1] >= thrown
+                )
                 went = worked // int(schedule.workload.procs[row])
                 expected = went if lines else instant - int(schedule.start[row])
                 assert run_time(shown_job, NOW + instant) == expected
@@ -261,7 +321,10 @@ def test_a_result_of_several_policies_asks_which(tmp_path: Path) -> None:
     from qbatch.cli.main import run
 
     out = tmp_path / "result"
-    assert run(["replay", "traces/tiny.txt", "-p", "fcfs", "-p", "easy", "--out", str(out), "--quiet"]) == 0
+    assert (
+        run(["replay", "traces/tiny.txt", "-p", "fcfs", "-p", "easy", "--out", str(out), "--quiet"])
+        == 0
+    )
     with pytest.raises(InputError, match="name one"):
         open_recording(str(out))
     played = open_recording(f"{out}:easy")
@@ -273,7 +336,14 @@ def test_policies_have_colons_too(tmp_path: Path) -> None:
     write_result(tmp_path / "out", {}, [tried("immediate:inner=easy"), tried("equispatial")])
     played = open_recording(f"{tmp_path / 'out'}:immediate:inner=easy")
     assert played.title == "out: immediate:inner=easy"
-    assert sorted({*played.kinds}) == ["ended", "requeued", "resumed", "started", "submitted", "suspended"]
+    assert sorted({*played.kinds}) == [
+        "ended",
+        "requeued",
+        "resumed",
+        "started",
+        "submitted",
+        "suspended",
+    ]
     resizing = open_recording(f"{tmp_path / 'out'}:equispatial")
     first = resizing.event(list(resizing.kinds).index("resized"))
     assert event_text(first) == "job1, -, 3 of 4 procs, log, on machine*3"
@@ -288,7 +358,9 @@ def test_an_interrupted_writer_leaves_whole_lines() -> None:
     assert file.getvalue().count(b"\n") == 3
 
 
-def test_a_long_recording_keeps_few_keyframes_and_their_jumps_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_recording_keeps_few_keyframes_and_their_jumps_are_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(playback, "EVERY", 4)
     monkeypatch.setattr(playback, "MOST_KEYFRAMES", 8)
 
@@ -303,7 +375,11 @@ def test_a_long_recording_keeps_few_keyframes_and_their_jumps_are_right(monkeypa
         def event(self, place: int) -> EventRecord:
             record = job(place // 2, "Q" if place % 2 == 0 else "F")
             return EventRecord(
-                number=place + 1, at=self.at[place], kind=self.kinds[place], job=record.id, record=record
+                number=place + 1,
+                at=self.at[place],
+                kind=self.kinds[place],
+                job=record.id,
+                record=record,
             )
 
     async def run() -> None:
@@ -324,9 +400,15 @@ def test_a_long_recording_keeps_few_keyframes_and_their_jumps_are_right(monkeypa
 
     asyncio.run(run())
 
+
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 7), st.integers(0, 1)), max_size=30), st.lists(st.integers(0, 30)))
-def test_a_grid_that_follows_shows_what_the_other_shows(choices: list[tuple[int, int, int]], looks: list[int]) -> None:
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 7), st.integers(0, 1)), max_size=30),
+    st.lists(st.integers(0, 30)),
+)
+def test_a_grid_that_follows_shows_what_the_other_shows(
+    choices: list[tuple[int, int, int]], looks: list[int]
+) -> None:
     board, shown = Board(wall=lambda: 0.0), Board(wall=lambda: 0.0)
     board.load(SERVER, HOSTS, QUEUES, RUNNING, WAITING)
     for place, event in enumerate(events(choices)):
@@ -334,8 +416,12 @@ def test_a_grid_that_follows_shows_what_the_other_shows(choices: list[tuple[int,
         if place in looks:
             shown.frame(board, board.take_changed())
             assert shown.grid.busy == board.grid.busy
-            assert {name: (each.runs, each.stopped, each.memory, each.record) for name, each in shown.grid.places.items()} == {
-                name: (each.runs, each.stopped, each.memory, each.record) for name, each in board.grid.places.items()
+            assert {
+                name: (each.runs, each.stopped, each.memory, each.record)
+                for name, each in shown.grid.places.items()
+            } == {
+                name: (each.runs, each.stopped, each.memory, each.record)
+                for name, each in board.grid.places.items()
             }
             assert seen(shown) == seen(board)
             assert shown.grid.places["n1"] is not board.grid.places["n1"]

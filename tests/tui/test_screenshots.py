@@ -1,6 +1,8 @@
-"""What the monitor looks like, held to pictures that are kept: light and dark, small and large; those of the README too.
+"""What the monitor looks like, held to pictures that are kept: light and dark, small and large;
+those of the README too.
 
-Look at what has changed and make the pictures anew with ``QBATCH_NEW_PICTURES=1 pytest tests/tui/test_screenshots.py``.
+Look at what has changed and make the pictures anew with ``QBATCH_NEW_PICTURES=1 pytest
+tests/tui/test_screenshots.py``.
 """
 
 from __future__ import annotations
@@ -36,9 +38,12 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def picture(
-    size: tuple[int, int], theme: str, keys: tuple[str, ...], source: Any = None,
+    size: tuple[int, int],
+    theme: str,
+    keys: tuple[str, ...],
+    source: Any = None,
     before: Callable[[], Awaitable[None]] | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """Return the screen as SVG, without the number that Textual makes anew each time."""
 
     async def run() -> str:
@@ -62,28 +67,35 @@ def picture(
 
 
 CASES = [
-    *((f"{name}-{theme}-{width}x{height}", (width, height), f"textual-{theme}", keys)
-      for theme in ("dark", "light")
-      for name, (width, height), keys in (
-          ("all", (160, 50), ()),
-          ("why", (160, 50), ("w",)),
-          ("waiting", (80, 24), ()),
-          ("hosts", (80, 24), ("1",)),
-          ("timeline", (80, 24), ("2",)),
-          ("shadows", (80, 24), ("9",)),
-      )),
+    *(
+        (f"{name}-{theme}-{width}x{height}", (width, height), f"textual-{theme}", keys)
+        for theme in ("dark", "light")
+        for name, (width, height), keys in (
+            ("all", (160, 50), ()),
+            ("why", (160, 50), ("w",)),
+            ("waiting", (80, 24), ()),
+            ("hosts", (80, 24), ("1",)),
+            ("timeline", (80, 24), ("2",)),
+            ("shadows", (80, 24), ("9",)),
+        )
+    ),
     ("all-ansi-120x40", (120, 40), "ansi-dark", ()),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "size", "theme", "keys"), CASES, ids=[case[0] for case in CASES])
-def test_the_monitor_looks_as_it_did(name: str, size: tuple[int, int], theme: str, keys: tuple[str, ...]) -> None:
+def test_the_monitor_looks_as_it_did(
+    name: str, size: tuple[int, int], theme: str, keys: tuple[str, ...]
+) -> None:
     assert _is_as_kept(KEPT / f"{name}.svg", picture(size, theme, keys))
 
 
 def test_the_picture_of_the_readme_is_what_the_monitor_draws(tmp_path: Path) -> None:
     out = tmp_path / "result"
-    assert run_command(["replay", "traces/demo-128.swf", "-p", "easy", "--out", str(out), "--quiet"]) == 0
+    assert (
+        run_command(["replay", "traces/demo-128.swf", "-p", "easy", "--out", str(out), "--quiet"])
+        == 0
+    )
     source = Playback(open_recording(str(out)), wall=lambda: 0.0)
     source.is_paused = True
 
@@ -92,7 +104,9 @@ def test_the_picture_of_the_readme_is_what_the_monitor_draws(tmp_path: Path) -> 
         assert played is not None
         await source.drive("jump", at=source.recording.at[0] + round(0.37 * played[1]))
 
-    assert _is_as_kept(SHOWN / "monitor.svg", picture((150, 44), "textual-dark", ("1",), source, jump))
+    assert _is_as_kept(
+        SHOWN / "monitor.svg", picture((150, 44), "textual-dark", ("1",), source, jump)
+    )
     readme = (SHOWN.parents[1] / "README.md").read_text(encoding="utf-8")
     assert "docs/images/monitor.svg" in readme
 
@@ -107,7 +121,8 @@ def test_without_colours_letters_distinguish_jobs(monkeypatch: pytest.MonkeyPatc
             await settle(pilot)
             hosts = app.query_one("#hosts")
             return "\n".join(
-                "".join(segment.text for segment in hosts.render_line(y)) for y in range(hosts.size.height)
+                "".join(segment.text for segment in hosts.render_line(y))
+                for y in range(hosts.size.height)
             )
 
     shown = asyncio.run(run())
@@ -123,7 +138,8 @@ def test_nothing_that_a_terminal_obeys_reaches_the_screen() -> None:
 
 
 def _is_as_kept(path: Path, text: str) -> bool:
-    """Whether a picture is the one that is kept; the new one is written next to it where it is not."""
+    """Whether a picture is the one that is kept; the new one is written next to it where it is
+    not."""
     if os.environ.get("QBATCH_NEW_PICTURES"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -1,4 +1,5 @@
-"""The monitor on a small terminal: it says when that is too small, and cuts no heading where it is not."""
+"""The monitor on a small terminal: it says when that is too small, and cuts no heading where it is
+not."""
 
 from __future__ import annotations
 
@@ -20,7 +21,11 @@ from tests.tui.scene import NOW, Scene
 from tests.tui.test_keys import settle
 
 
-def watched(size: tuple[int, int], test: Callable[[Monitor, Pilot[Any]], Awaitable[None]], source: Scene | None = None) -> None:
+def watched(
+    size: tuple[int, int],
+    test: Callable[[Monitor, Pilot[Any]], Awaitable[None]],
+    source: Scene | None = None,
+) -> None:
     """Run a test on the monitor in a terminal of so many columns and lines."""
 
     async def run() -> None:
@@ -35,15 +40,29 @@ def watched(size: tuple[int, int], test: Callable[[Monitor, Pilot[Any]], Awaitab
 
 @pytest.mark.parametrize(
     ("size", "is_too_small"),
-    [((44, 15), True), ((60, 20), True), ((79, 40), True), ((120, 23), True), ((80, 24), False), ((160, 50), False)],
+    [
+        ((44, 15), True),
+        ((60, 20), True),
+        ((79, 40), True),
+        ((120, 23), True),
+        ((80, 24), False),
+        ((160, 50), False),
+    ],
 )
-def test_a_terminal_that_is_too_small_is_reported(size: tuple[int, int], is_too_small: bool) -> None:
+def test_a_terminal_that_is_too_small_is_reported(
+    size: tuple[int, int], is_too_small: bool
+) -> None:
     async def test(app: Monitor, _: Pilot[Any]) -> None:
         notice = app.query_one("#small", Static)
         assert notice.display == is_too_small
         if is_too_small:
-            assert notice.render_line(0).text.strip() == f"too small ({size[0]}x{size[1]}): make it 80x24 at least"
-            assert app.query_one("#waiting").size.height > 5, "the panel in front is shown all the same"
+            assert (
+                notice.render_line(0).text.strip()
+                == f"too small ({size[0]}x{size[1]}): make it 80x24 at least"
+            )
+            assert app.query_one("#waiting").size.height > 5, (
+                "the panel in front is shown all the same"
+            )
 
     watched(size, test)
 
@@ -74,7 +93,10 @@ def test_a_column_that_does_not_fit_is_left_out_and_a_text_goes_on_as_far_as_it_
         await pilot.press("8")
         await settle(pilot)
         table = app.query_one("#history", RowTable)
-        line, place = table.render_line(1).text, sum(column.width + 1 for column in table.visible_columns[:8])
+        line, place = (
+            table.render_line(1).text,
+            sum(column.width + 1 for column in table.visible_columns[:8]),
+        )
         assert table.visible_columns[8].title == "submitted"
         assert line[place:].strip() == ""
 
@@ -93,7 +115,12 @@ def test_the_chart_of_ended_jobs_has_a_scale_that_its_highest_bar_reaches() -> N
     async def test(app: Monitor, pilot: Pilot[Any]) -> None:
         series = app.board.series
         for second in range(0, 400, 2):
-            series.note(NOW + second * 1_000_000, 10, 3 if second == 30 else 0, ended=1 if second == 200 else 0)
+            series.note(
+                NOW + second * 1_000_000,
+                10,
+                3 if second == 30 else 0,
+                ended=1 if second == 200 else 0,
+            )
         await pilot.press("5")
         await settle(pilot)
         _, waiting, ended = app.query(LiveChart)
@@ -109,7 +136,10 @@ def test_the_output_of_an_emulated_job_says_that_it_writes_nothing() -> None:
     class Emulated(Scene):
         async def ask(self, request: Any, kind: type[Any]) -> Any:
             if type(request).__name__ == "JobOutput":
-                raise Refusal("unsupported", "1.qbatch is a timer (executor emulated): emulated jobs write no output")
+                raise Refusal(
+                    "unsupported",
+                    "1.qbatch is a timer (executor emulated): emulated jobs write no output",
+                )
             return await super().ask(request, kind)
 
     async def test(app: Monitor, pilot: Pilot[Any]) -> None:

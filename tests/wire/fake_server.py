@@ -1,7 +1,8 @@
-"""A daemon for tests: a thread behind a Unix socket that speaks frames, and answers from canned records.
+"""A daemon for tests: a thread behind a Unix socket that speaks frames, and answers from canned
+records.
 
-It keeps what it was asked (``requests``), and misbehaves on request: it can close a connection before the answer,
-answer garbage, or answer in one-byte pieces.
+It keeps what it was asked (``requests``), and misbehaves on request: it can close a connection
+before the answer, answer garbage, or answer in one-byte pieces.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class FakeServer:
         self.jobs = {job.id: job for job in jobs or []}
         self.queues = [QueueRecord(name="batch", total=len(self.jobs), counts={"Q": 1, "R": 2})]
         self.hosts = [HostRecord(name="n1", pool="main", state="free", cpus=4, memory=8 << 30)]
-        self.server = ServerRecord(name=SERVER, version="0.1.0", default_queue="batch", total=3, counts={"R": 3})
+        self.server = ServerRecord(
+            name=SERVER, version="0.1.0", default_queue="batch", total=3, counts={"R": 3}
+        )
         self.requests: list[Any] = []
         self.bodies: list[bytes] = []
         self.overrides: dict[str, Answer] = {}
@@ -108,7 +111,9 @@ class FakeServer:
             request = msgspec.json.decode(body, type=AnyRequest)
             self.requests.append(request)
             if request.v != PROTOCOL:
-                raise Refusal("protocol-version", f"this daemon speaks version {PROTOCOL}, not {request.v}")
+                raise Refusal(
+                    "protocol-version", f"this daemon speaks version {PROTOCOL}, not {request.v}"
+                )
             reply: dict[str, object] = {"id": number, "result": self.answer(request)}
         except Refusal as refusal:
             reply = {"id": number, "error": refusal.record}
@@ -147,7 +152,10 @@ class FakeServer:
 
     def _Hello(self, request: Any) -> Welcome:
         if request.server not in ("", SERVER, "localhost"):
-            raise Refusal("unknown-server", f"cannot connect to server {request.server} (errno=15008); this one is {SERVER}")
+            raise Refusal(
+                "unknown-server",
+                f"cannot connect to server {request.server} (errno=15008); this one is {SERVER}",
+            )
         return Welcome(server=SERVER, version="0.1.0", protocol=PROTOCOL, user="alice", role="user")
 
     def _JobStatus(self, request: Any) -> Jobs:
@@ -170,8 +178,14 @@ class FakeServer:
         begin = ids.index(request.after) + 1 if request.after else 0
         page = found[begin : begin + min(request.limit, self.page)]
         rest = page[-1].id if begin + len(page) < len(found) else ""
-        return Jobs(jobs=tuple(page), errors=tuple(errors), next=rest, now=self.now, server=SERVER,
-                    has_history=self.has_history)  # fmt: skip
+        return Jobs(
+            jobs=tuple(page),
+            errors=tuple(errors),
+            next=rest,
+            now=self.now,
+            server=SERVER,
+            has_history=self.has_history,
+        )
 
     def _is_asked(self, job: JobRecord, request: Any) -> bool:
         is_over = job.state in "FX"
@@ -184,7 +198,11 @@ class FakeServer:
         )
 
     def _History(self, request: Any) -> Jobs:
-        jobs = [job for job in self.jobs.values() if job.state == "F" and (job.ended or 0) >= (request.since or 0)]
+        jobs = [
+            job
+            for job in self.jobs.values()
+            if job.state == "F" and (job.ended or 0) >= (request.since or 0)
+        ]
         return Jobs(jobs=tuple(jobs), now=self.now, server=SERVER)
 
     def _Submit(self, request: Any) -> SubmissionRecord:
@@ -196,13 +214,21 @@ class FakeServer:
         for text in request.jobs:
             try:
                 job = self._found(text)
-                error = Refusal("finished-job", "Job has finished", job.id).record if job.state in "FX" else None
-                found.append(Outcome(name=job.id, error=error, exit_status=job.exit_status, state=job.state))
+                error = (
+                    Refusal("finished-job", "Job has finished", job.id).record
+                    if job.state in "FX"
+                    else None
+                )
+                found.append(
+                    Outcome(name=job.id, error=error, exit_status=job.exit_status, state=job.state)
+                )
             except Refusal as refusal:
                 found.append(Outcome(name=text, error=refusal.record))
         return Outcomes(outcomes=tuple(found))
 
-    _Delete = _Hold = _Release = _Alter = _Move = _Rerun = _ForceStart = _Message = _Signal = _outcomes
+    _Delete = _Hold = _Release = _Alter = _Move = _Rerun = _ForceStart = _Message = _Signal = (
+        _outcomes
+    )
 
     def _Order(self, request: Any) -> Outcomes:
         self._found(request.first)
@@ -210,14 +236,19 @@ class FakeServer:
         return Outcomes(outcomes=(Outcome(name=request.first), Outcome(name=request.second)))
 
     def _Wait(self, request: Any) -> Outcomes:
-        return Outcomes(outcomes=tuple(Outcome(name=job, exit_status=0, state="F") for job in request.jobs))
+        return Outcomes(
+            outcomes=tuple(Outcome(name=job, exit_status=0, state="F") for job in request.jobs)
+        )
 
     def _QueueControl(self, request: Any) -> Outcomes:
         known = {queue.name for queue in self.queues}
         return Outcomes(
             outcomes=tuple(
                 Outcome(
-                    name=name, error=None if name in known else Refusal("unknown-queue", f"Unknown queue {name}").record
+                    name=name,
+                    error=None
+                    if name in known
+                    else Refusal("unknown-queue", f"Unknown queue {name}").record,
                 )
                 for name in request.queues
             )
@@ -230,13 +261,21 @@ class FakeServer:
             for name in request.queues
             if name not in known
         ]
-        found = [known[name] for name in request.queues if name in known] if request.queues else self.queues
+        found = (
+            [known[name] for name in request.queues if name in known]
+            if request.queues
+            else self.queues
+        )
         return Queues(queues=tuple(found), errors=tuple(errors), now=self.now, server=SERVER)
 
     def _HostStatus(self, request: Any) -> Hosts:
         found = [host for host in self.hosts if not request.hosts or host.name in request.hosts]
         known = {host.name for host in self.hosts}
-        errors = [Refusal("unknown-host", f"Unknown node {name}").record for name in request.hosts if name not in known]
+        errors = [
+            Refusal("unknown-host", f"Unknown node {name}").record
+            for name in request.hosts
+            if name not in known
+        ]
         return Hosts(hosts=tuple(found), errors=tuple(errors), now=self.now, server=SERVER)
 
     def _HostControl(self, request: Any) -> Outcomes:
@@ -247,7 +286,10 @@ class FakeServer:
 
     def _Trail(self, request: Any) -> Trails:
         job = self._found(request.job)
-        return Trails(job=job.id, entries=(TrailEntry(at=self.now, kind="S", text="Job Queued at request of a@h"),))
+        return Trails(
+            job=job.id,
+            entries=(TrailEntry(at=self.now, kind="S", text="Job Queued at request of a@h"),),
+        )
 
     def _Subscribe(self, request: Any) -> Done:
         return Done()

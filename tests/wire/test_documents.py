@@ -1,4 +1,5 @@
-"""The page about the protocol is made from the code (tests/documents/test_reference.py); what it says of a field is not empty."""
+"""The page about the protocol is made from the code (tests/documents/test_reference.py); what it
+says of a field is not empty."""
 
 from __future__ import annotations
 

@@ -24,7 +24,9 @@ def test_any_cutting_of_the_stream_gives_the_bodies_back(sent: list[bytes], piec
 
 
 @given(st.lists(st.binary(max_size=50), max_size=10))
-def test_garbage_is_bodies_or_a_frame_error_and_never_more_than_was_fed(pieces: list[bytes]) -> None:
+def test_garbage_is_bodies_or_a_frame_error_and_never_more_than_was_fed(
+    pieces: list[bytes],
+) -> None:
     splitter = Splitter(100)
     size = 0
     try:
@@ -42,7 +44,11 @@ def test_a_frame_of_no_bytes_or_too_many_is_refused(length: int) -> None:
 
 
 def test_every_request_has_a_verb_of_its_own_and_goes_round() -> None:
-    kinds = {kind for kind in vars(requests).values() if isinstance(kind, type) and issubclass(kind, requests.Request)}
+    kinds = {
+        kind
+        for kind in vars(requests).values()
+        if isinstance(kind, type) and issubclass(kind, requests.Request)
+    }
     assert kinds - {requests.Request, requests.Command, requests.Question} == set(REQUESTS)
     tags = [kind.__struct_config__.tag for kind in REQUESTS]
     assert len(set(tags)) == len(tags)
@@ -55,6 +61,8 @@ def test_every_request_has_a_verb_of_its_own_and_goes_round() -> None:
 def test_a_refusal_goes_over_the_wire_and_comes_back() -> None:
     for code in errors.CODES:
         refusal = errors.Refusal(code, "no\nway", "1.srv")
-        back = errors.refusal_of(msgspec.json.decode(msgspec.json.encode(refusal.record), type=errors.ErrorRecord))
+        back = errors.refusal_of(
+            msgspec.json.decode(msgspec.json.encode(refusal.record), type=errors.ErrorRecord)
+        )
         assert (back.code, str(back), back.job) == (code, "no way", "1.srv")
     assert errors.refusal_of(errors.ErrorRecord("from-the-future", "?")).code == "failed"

@@ -22,7 +22,9 @@ from qbatch.wire.identifiers import (
 Read = TypeVar("Read")
 
 keys = st.builds(
-    JobKey, st.integers(0, 10**15 - 1), st.one_of(st.just(PLAIN), st.just(ARRAY), st.integers(0, 10**9 - 1))
+    JobKey,
+    st.integers(0, 10**15 - 1),
+    st.one_of(st.just(PLAIN), st.just(ARRAY), st.integers(0, 10**9 - 1)),
 )
 
 
@@ -36,14 +38,22 @@ def test_what_is_printed_is_read_back(key: JobKey, server: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "key"),
-    [("123", (123, PLAIN)), ("123.srv", (123, PLAIN)), ("123.srv@srv", (123, PLAIN)), ("123[]", (123, ARRAY)),
-     ("123[4]", (123, 4)), ("123[4].srv@other.dom.ain", (123, 4))],
-)  # fmt: skip
+    [
+        ("123", (123, PLAIN)),
+        ("123.srv", (123, PLAIN)),
+        ("123.srv@srv", (123, PLAIN)),
+        ("123[]", (123, ARRAY)),
+        ("123[4]", (123, 4)),
+        ("123[4].srv@other.dom.ain", (123, 4)),
+    ],
+)
 def test_every_form_of_the_contract_is_read(text: str, key: tuple[int, int]) -> None:
     assert parse_id(text) == key
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "1x", "1[", "1]", "1[a]", "[1]", "1 2", "1[1][2]", "\uff11", "9" * 16])
+@pytest.mark.parametrize(
+    "text", ["", "x", "-1", "1x", "1[", "1]", "1[a]", "[1]", "1 2", "1[1][2]", "\uff11", "9" * 16]
+)
 def test_anything_else_is_no_identifier(text: str) -> None:
     with pytest.raises(ValueError, match="illegally formed job identifier"):
         parse_id(text)
@@ -111,6 +121,17 @@ def test_indices_as_people_write_them() -> None:
     assert parse_indices("1-10:3") == ([1, 4, 7, 10], None)
     assert parse_indices("1,3,5-7%4") == ([1, 3, 5, 6, 7], 4)
     assert format_indices([1, 4, 7, 10]) == "1-10:3"
-    for text in ("", "5-1", "1-5:0", "1-2%0", "1-2%", "1-2%²", "a", "1--2", "0-9999999", ",".join(["1-1000001"] * 3)):
+    for text in (
+        "",
+        "5-1",
+        "1-5:0",
+        "1-2%0",
+        "1-2%",
+        "1-2%²",
+        "a",
+        "1--2",
+        "0-9999999",
+        ",".join(["1-1000001"] * 3),
+    ):
         with pytest.raises(ValueError):
             parse_indices(text)

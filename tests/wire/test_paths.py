@@ -9,12 +9,20 @@ from qbatch.wire import paths
 
 
 def test_the_environment_decides_where_the_socket_is() -> None:
-    assert paths.socket_path({"QBATCH_SOCKET": "/a/b.sock", "XDG_RUNTIME_DIR": "/run/user/1"}) == "/a/b.sock"
-    assert paths.personal_socket_path({"XDG_RUNTIME_DIR": "/run/user/1"}) == "/run/user/1/qbatch/qbatch.sock"
+    assert (
+        paths.socket_path({"QBATCH_SOCKET": "/a/b.sock", "XDG_RUNTIME_DIR": "/run/user/1"})
+        == "/a/b.sock"
+    )
+    assert (
+        paths.personal_socket_path({"XDG_RUNTIME_DIR": "/run/user/1"})
+        == "/run/user/1/qbatch/qbatch.sock"
+    )
     assert paths.personal_socket_path({"XDG_RUNTIME_DIR": "relative"}).startswith("/tmp/qbatch-")
 
 
-def test_a_state_directory_that_is_named_has_its_socket_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_directory_that_is_named_has_its_socket_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(paths, "SYSTEM_SOCKET", str(tmp_path / "system.sock"))
     (tmp_path / "system.sock").touch()
     named = {"QBATCH_STATE": "/tmp/lab", "XDG_RUNTIME_DIR": "/run/user/1"}
@@ -24,7 +32,9 @@ def test_a_state_directory_that_is_named_has_its_socket_in_it(tmp_path: Path, mo
     assert paths.socket_in("lab") == f"{tmp_path}/lab/qbatch.sock"
 
 
-def test_a_directory_whose_path_is_too_long_has_its_socket_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_whose_path_is_too_long_has_its_socket_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(paths, "check_directory", lambda directory: None)
     long = [f"/tmp/{'x' * 120}/{name}" for name in "ab"]
     sockets = [paths.socket_in(each) for each in long]
@@ -37,12 +47,16 @@ def test_a_directory_whose_path_is_too_long_has_its_socket_elsewhere(monkeypatch
 def test_how_a_daemon_is_started_at_a_socket() -> None:
     home = {"XDG_RUNTIME_DIR": "/run/user/1"}
     assert paths.up_command("/run/user/1/qbatch/qbatch.sock", home) == "qbatch up"
-    assert paths.up_command("/q/qbatch.sock", {**home, "QBATCH_STATE": "/q"}) == "qbatch up --state /q"
+    assert (
+        paths.up_command("/q/qbatch.sock", {**home, "QBATCH_STATE": "/q"}) == "qbatch up --state /q"
+    )
     assert paths.up_command("/s", {**home, "QBATCH_SOCKET": "/s"}) == "qbatch up"
     assert paths.up_command("/s", home) == "qbatch up --socket /s"
 
 
-def test_the_machines_socket_serves_where_the_own_one_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_machines_socket_serves_where_the_own_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(paths, "SYSTEM_SOCKET", str(tmp_path / "system.sock"))
     here = {"XDG_RUNTIME_DIR": str(tmp_path)}
     own = str(tmp_path / "qbatch" / "qbatch.sock")

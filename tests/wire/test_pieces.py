@@ -1,4 +1,5 @@
-"""What a job ran, and on how many processors, from its record; against counting second by second."""
+"""What a job ran, and on how many processors, from its record; against counting second by
+second."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from qbatch.wire.records import JobRecord
 
 
 def record(**fields: object) -> JobRecord:
-    known = {"id": "1.q", "name": "n", "user": "u", "queue": "b", "state": "F", "resources": {"ncpus": "4"}}
+    known = {
+        "id": "1.q",
+        "name": "n",
+        "user": "u",
+        "queue": "b",
+        "state": "F",
+        "resources": {"ncpus": "4"},
+    }
     return JobRecord(**{**known, **fields})  # type: ignore[arg-type]
 
 
@@ -28,7 +36,8 @@ def test_suspensions_and_sizes_cut_it() -> None:
 
 
 def test_the_microsecond_to_which_an_end_was_rounded_up_is_no_run_time() -> None:
-    """A run of 5 on the 4 processors asked for is a work of 20, on 3 of them done at 7, in which 21 are done."""
+    """A run of 5 on the 4 processors asked for is a work of 20, on 3 of them done at 7, in which 21
+    are done."""
     assert run_of(record(started=0, ended=7, sizes=((0, 3),)), 0) == 5
 
 
@@ -37,9 +46,13 @@ def test_a_suspension_that_lasts_ends_nothing() -> None:
 
 
 @given(
-    st.integers(0, 30), st.lists(st.integers(0, 40), max_size=6), st.lists(st.tuples(st.integers(0, 40), st.integers(1, 4)))
-)  # fmt: skip
-def test_it_is_what_counting_every_instant_gives(length: int, edges: list[int], sizes: list[tuple[int, int]]) -> None:
+    st.integers(0, 30),
+    st.lists(st.integers(0, 40), max_size=6),
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 4))),
+)
+def test_it_is_what_counting_every_instant_gives(
+    length: int, edges: list[int], sizes: list[tuple[int, int]]
+) -> None:
     ordered = sorted(edges)
     pauses = tuple(zip(ordered[::2], ordered[1::2], strict=False))
     changes = tuple(sorted(sizes, key=lambda pair: pair[0]))
@@ -53,7 +66,9 @@ def test_it_is_what_counting_every_instant_gives(length: int, edges: list[int], 
 
 def test_a_resized_job_on_hosts_has_its_latest_size_of_what_it_asked_for() -> None:
     resized = {"started": 0, "sizes": ((0, 2), (5, 1), (12, 3))}
-    assert [procs_text(record(state=state, **resized)) for state in "RSEQF"] == ["3 of 4"] * 3 + ["4"] * 2
+    assert [procs_text(record(state=state, **resized)) for state in "RSEQF"] == ["3 of 4"] * 3 + [
+        "4"
+    ] * 2
     assert [procs_now(record(state=state, **resized)) for state in "RF"] == [3, 4]
     assert procs_text(record(state="R", started=0, sizes=((0, 2), (5, 4)))) == "4"
     assert procs_text(record(state="R", resources={})) == "-"

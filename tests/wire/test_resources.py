@@ -27,7 +27,15 @@ SECOND = 1_000_000
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("60", 60), ("0:2:0", 120), ("0:5:0", 300), ("01:00", 60), ("1:00:00", 3600), ("1:0:0:0", 86400), ("1.5", 1.5)],
+    [
+        ("60", 60),
+        ("0:2:0", 120),
+        ("0:5:0", 300),
+        ("01:00", 60),
+        ("1:00:00", 3600),
+        ("1:0:0:0", 86400),
+        ("1.5", 1.5),
+    ],
 )
 def test_times_as_the_clients_write_them(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds * SECOND
@@ -35,9 +43,20 @@ def test_times_as_the_clients_write_them(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("100mb", 100 << 20), ("1177MB", 1177 << 20), ("512K", 512 << 10), ("953674K", 953674 << 10), ("14GB", 14 << 30),
-     ("13MB", 13 << 20), ("1000kB", 1000 << 10), ("1234B", 1234), ("8gb", 8 << 30), ("2kw", 2 << 13), ("5", 5)],
-)  # fmt: skip
+    [
+        ("100mb", 100 << 20),
+        ("1177MB", 1177 << 20),
+        ("512K", 512 << 10),
+        ("953674K", 953674 << 10),
+        ("14GB", 14 << 30),
+        ("13MB", 13 << 20),
+        ("1000kB", 1000 << 10),
+        ("1234B", 1234),
+        ("8gb", 8 << 30),
+        ("2kw", 2 << 13),
+        ("5", 5),
+    ],
+)
 def test_sizes_as_the_clients_write_them(text: str, size: int) -> None:
     assert parse_size(text) == size
 
@@ -58,18 +77,46 @@ def test_a_duration_goes_round(seconds: int) -> None:
 
 words = st.one_of(
     st.text(max_size=30),
-    st.text(alphabet='0123456789:=+,.-"\\\'selctnodppumw kmgtb', max_size=40),
+    st.text(alphabet="0123456789:=+,.-\"\\'selctnodppumw kmgtb", max_size=40),
     st.lists(
-        st.sampled_from(["select=", "2:", "ncpus=", "4", "+", ",", "mem=", "8gb", "nodes=", "ppn=", ":", "place=",
-                         "scatter", "walltime=", "1:00", "²", "0", "-1"]),
+        st.sampled_from(
+            [
+                "select=",
+                "2:",
+                "ncpus=",
+                "4",
+                "+",
+                ",",
+                "mem=",
+                "8gb",
+                "nodes=",
+                "ppn=",
+                ":",
+                "place=",
+                "scatter",
+                "walltime=",
+                "1:00",
+                "²",
+                "0",
+                "-1",
+            ]
+        ),
         max_size=12,
     ).map("".join),
-)  # fmt: skip
+)
 
 
 @given(words)
 def test_no_text_breaks_the_readers(text: str) -> None:
-    for read in (parse_duration, parse_size, parse_select, parse_nodes, parse_place, parse_resources, split_list):
+    for read in (
+        parse_duration,
+        parse_size,
+        parse_select,
+        parse_nodes,
+        parse_place,
+        parse_resources,
+        split_list,
+    ):
         with suppress(ValueError):
             read(text)  # type: ignore[operator]
     try:
@@ -105,7 +152,12 @@ def test_memory_of_the_whole_job_reaches_the_chunks() -> None:
 
 def test_lists_keep_what_is_quoted() -> None:
     assert split_list('"A=1","B=2"') == [("A", "1"), ("B", "2")]
-    assert split_list("A,B='x,y',C=a\\,b,D=") == [("A", None), ("B", "x,y"), ("C", "a,b"), ("D", "")]
+    assert split_list("A,B='x,y',C=a\\,b,D=") == [
+        ("A", None),
+        ("B", "x,y"),
+        ("C", "a,b"),
+        ("D", ""),
+    ]
     assert split_list("A=x=y") == [("A", "x=y")]
     for wrong in ('A="x', "=1"):
         with pytest.raises(ValueError):
@@ -115,37 +167,64 @@ def test_lists_keep_what_is_quoted() -> None:
 def test_resource_list_always_says_how_many_and_how_long() -> None:
     asked = parse_resources("nodes=2:ppn=4,mem=1234B")
     assert listed_resources(asked, parse_demand(asked), 60 * SECOND) == {
-        "mem": "2kb", "mpiprocs": "8", "ncpus": "8", "nodect": "2", "nodes": "2:ppn=4", "place": "scatter",
-        "select": "2:ncpus=4:mem=1kb:mpiprocs=4", "walltime": "00:01:00",
-    }  # fmt: skip
+        "mem": "2kb",
+        "mpiprocs": "8",
+        "ncpus": "8",
+        "nodect": "2",
+        "nodes": "2:ppn=4",
+        "place": "scatter",
+        "select": "2:ncpus=4:mem=1kb:mpiprocs=4",
+        "walltime": "00:01:00",
+    }
 
 
 def test_nodes_scatter_as_openpbs_converts_them() -> None:
     for text, placing, is_whole in (
-        ("nodes=2:ppn=4", "scatter", False), ("nodes=2#excl", "scatter", True), ("nodes=2#shared", "scatter", False),
-        ("select=2", "free", False), ("select=2,place=vscatter:exclhost", "scatter", True), ("ncpus=4", "free", False),
-    ):  # fmt: skip
+        ("nodes=2:ppn=4", "scatter", False),
+        ("nodes=2#excl", "scatter", True),
+        ("nodes=2#shared", "scatter", False),
+        ("select=2", "free", False),
+        ("select=2,place=vscatter:exclhost", "scatter", True),
+        ("ncpus=4", "free", False),
+    ):
         asked = parse_resources(text)
-        assert (parse_demand(asked).placing, parse_demand(asked).is_exclusive) == (placing, is_whole)
+        assert (parse_demand(asked).placing, parse_demand(asked).is_exclusive) == (
+            placing,
+            is_whole,
+        )
     named = parse_demand(parse_resources("nodes=n2+n4:ppn=2"))
     assert [(chunk.host, chunk.procs) for chunk in named.chunks] == [("n2", 1), ("n4", 2)]
-    assert [chunk.host for chunk in parse_select("host=a:ncpus=2+2:vnode=b+1:mem=1gb")] == ["a", "b", ""]
+    assert [chunk.host for chunk in parse_select("host=a:ncpus=2+2:vnode=b+1:mem=1gb")] == [
+        "a",
+        "b",
+        "",
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("foo=1", "unknown-resource"), ("select=1:foo=1", "unknown-resource"), ("nodes=1:fast", "unknown-resource"),
-        ("select=1,ncpus=2", "resource-beside-select"), ("select=1:mem=1gb,mem=2gb", "resource-beside-select"),
-        ("nodes=1,place=pack", "place-beside-nodes"), ("place=excl,ncpus=2", "place-without-select"),
+        ("foo=1", "unknown-resource"),
+        ("select=1:foo=1", "unknown-resource"),
+        ("nodes=1:fast", "unknown-resource"),
+        ("select=1,ncpus=2", "resource-beside-select"),
+        ("select=1:mem=1gb,mem=2gb", "resource-beside-select"),
+        ("nodes=1,place=pack", "place-beside-nodes"),
+        ("place=excl,ncpus=2", "place-without-select"),
     ],
-)  # fmt: skip
-def test_what_openpbs_refuses_is_refused_by_name_unless_the_server_is_lenient(text: str, code: str) -> None:
+)
+def test_what_openpbs_refuses_is_refused_by_name_unless_the_server_is_lenient(
+    text: str, code: str
+) -> None:
     asked = parse_resources(text)
     found = refused_resource(asked, parse_demand(asked), (), ())
     assert found is not None
     assert found[0] == code
-    lenient = {"unknown-resource": "resources", "resource-beside-select": "select", "place-without-select": "place"}
+    lenient = {
+        "unknown-resource": "resources",
+        "resource-beside-select": "select",
+        "place-without-select": "place",
+    }
     if code in lenient:
         assert refused_resource(asked, parse_demand(asked), (), (lenient[code],)) is None
     if code == "unknown-resource":
@@ -155,12 +234,20 @@ def test_what_openpbs_refuses_is_refused_by_name_unless_the_server_is_lenient(te
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("select=2:ncpus=4:ngpus=2", "ngpus"), ("ngpus=1", "ngpus"), ("gpus=1", "gpus"), ("nodes=2:ppn=4:gpus=1", "gpus"),
-        ("nodes=1:mics=1", "mics"), ("select=1+1:ncpus=2:nmics=01", "nmics"), ("naccelerators=1", "naccelerators"),
-        ("select=1:accelerator=True", "accelerator"), ("select=1:accelerator_model=a100", "accelerator_model"),
+        ("select=2:ncpus=4:ngpus=2", "ngpus"),
+        ("ngpus=1", "ngpus"),
+        ("gpus=1", "gpus"),
+        ("nodes=2:ppn=4:gpus=1", "gpus"),
+        ("nodes=1:mics=1", "mics"),
+        ("select=1+1:ncpus=2:nmics=01", "nmics"),
+        ("naccelerators=1", "naccelerators"),
+        ("select=1:accelerator=True", "accelerator"),
+        ("select=1:accelerator_model=a100", "accelerator_model"),
     ],
-)  # fmt: skip
-def test_what_no_host_has_is_refused_by_name_and_not_taken_and_ignored(text: str, name: str) -> None:
+)
+def test_what_no_host_has_is_refused_by_name_and_not_taken_and_ignored(
+    text: str, name: str
+) -> None:
     asked = parse_resources(text)
     demand = parse_demand(asked)
     found = refused_resource(asked, demand, (), ())
@@ -174,10 +261,16 @@ def test_what_no_host_has_is_refused_by_name_and_not_taken_and_ignored(text: str
 @pytest.mark.parametrize(
     "text",
     [
-        "select=1:ncpus=2:ngpus=0", "gpus=0", "nodes=1:ppn=2:gpus=0", "select=1:ncpus=2:mpiprocs=2:ompthreads=1:arch=linux",
-        "select=1:software=abaqus", "file=10gb,nice=5,walltime=60", "select=1:host=n1", "nodect=1,ncpus=1,cput=60,qos=high",
+        "select=1:ncpus=2:ngpus=0",
+        "gpus=0",
+        "nodes=1:ppn=2:gpus=0",
+        "select=1:ncpus=2:mpiprocs=2:ompthreads=1:arch=linux",
+        "select=1:software=abaqus",
+        "file=10gb,nice=5,walltime=60",
+        "select=1:host=n1",
+        "nodect=1,ncpus=1,cput=60,qos=high",
     ],
-)  # fmt: skip
+)
 def test_what_asks_for_nothing_that_is_missing_is_taken(text: str) -> None:
     asked = parse_resources(text)
     assert refused_resource(asked, parse_demand(asked), (), ()) is None

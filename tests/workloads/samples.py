@@ -47,7 +47,8 @@ def same(left: Log, right: Log) -> bool:
 
 
 def public_log(name: str) -> str:
-    """Return the path of a log of the archive, or skip the test where these logs are not at hand."""
+    """Return the path of a log of the archive, or skip the test where these logs are not at
+    hand."""
     path = PUBLIC / f"{name}.swf.gz"
     if not path.exists():
         pytest.skip(f"{name} is not carried by the project; it would stand in {PUBLIC}")
@@ -58,9 +59,16 @@ _whole = st.one_of(st.just(-1), st.integers(-3, 10**6), st.integers(-(2**53), 2*
 _decimal = st.integers(-(10**12), 10**12).map(lambda micro: micro / 10**6)
 numbers = st.one_of(_whole, _whole, _decimal)
 rows = st.lists(st.tuples(*[numbers] * len(FIELDS)), min_size=1, max_size=30)
-_comment_text = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=30)
-_keywords = st.sampled_from(["MaxProcs", "MaxNodes", "Note", "Queue", "max jobs", "Version", "UnixStartTime", "X-Y"])
+_comment_text = st.text(
+    st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=30
+)
+_keywords = st.sampled_from(
+    ["MaxProcs", "MaxNodes", "Note", "Queue", "max jobs", "Version", "UnixStartTime", "X-Y"]
+)
 comments = st.lists(
-    st.one_of(_comment_text.map(lambda text: f";{text}"), st.builds("; {}: {}".format, _keywords, _comment_text)),
+    st.one_of(
+        _comment_text.map(lambda text: f";{text}"),
+        st.builds("; {}: {}".format, _keywords, _comment_text),
+    ),
     max_size=6,
 )

@@ -24,23 +24,46 @@ from qbatch.workloads.tsafrir import tsafrir_estimates
 SECOND = 1_000_000
 HOUR = 3600
 # Typed by hand from the model's list (docs/spec/workloads.md 2.2), in seconds.
-POPULAR = [300, 600, 900, 1200, 1800, *(hours * HOUR for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18))]
+POPULAR = [
+    300,
+    600,
+    900,
+    1200,
+    1800,
+    *(hours * HOUR for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18)),
+]
 TEXTS = [
-    "log", "perfect", "f:1", "f:2.5", "exact", "exact:share=0.4", "exact:share=0.4,rest=f:5", "rounded", "rounded:of=perfect",
-    "rounded:of=f:3", "tsafrir", "exact:share=0.25,rest=rounded,rest.of=f:2", "exact:share=0.5,rest=tsafrir,rest.largest=360000",
-]  # fmt: skip
+    "log",
+    "perfect",
+    "f:1",
+    "f:2.5",
+    "exact",
+    "exact:share=0.4",
+    "exact:share=0.4,rest=f:5",
+    "rounded",
+    "rounded:of=perfect",
+    "rounded:of=f:3",
+    "tsafrir",
+    "exact:share=0.25,rest=rounded,rest.of=f:2",
+    "exact:share=0.5,rest=tsafrir,rest.largest=360000",
+]
 
 
 def jobs(count: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Return what users asked for and run times in microseconds; some jobs run longer than they asked for."""
+    """Return what users asked for and run times in microseconds; some jobs run longer than they
+    asked for."""
     rng = random.Random(seed)
-    run = [rng.choice([0, 1, 59, rng.randint(1, 3 * HOUR), rng.randint(1, 40 * HOUR)]) * SECOND for _ in range(count)]
+    run = [
+        rng.choice([0, 1, 59, rng.randint(1, 3 * HOUR), rng.randint(1, 40 * HOUR)]) * SECOND
+        for _ in range(count)
+    ]
     asked = [max(each // rng.choice([1, 1, 1, 2]) * rng.randint(1, 5), SECOND) for each in run]
     return np.array(asked, np.int64), np.array(run, np.int64)
 
 
 def next_round(estimate: int) -> int:
-    """Return the least value of the list that is not below an estimate, counting up days by hand."""
+    """Return the least value of the list that is not below an estimate, counting up days by
+    hand."""
     candidates = [each * SECOND for each in POPULAR]
     while candidates[-1] < estimate:
         candidates.append((candidates[-1] // SECOND // (24 * HOUR) + 1) * 24 * HOUR * SECOND)
@@ -49,11 +72,17 @@ def next_round(estimate: int) -> int:
 
 @pytest.mark.parametrize("factor", [1.0, 1.001, 2.0, 7.25, 400.0, 1e6])
 @pytest.mark.parametrize("seed", [0, 5, 2**31])
-def test_the_f_model_draws_as_it_did_before_it_had_a_package_of_its_own(factor: float, seed: int) -> None:
+def test_the_f_model_draws_as_it_did_before_it_had_a_package_of_its_own(
+    factor: float, seed: int
+) -> None:
     asked, run = jobs(300)
     found = read_estimates(f"f:{factor:.15g}").of(asked, run, seed)
     draws = np.random.Generator(np.random.PCG64([seed, round(factor * 1000)])).random(len(run))
-    wanted = np.maximum(np.rint(run * (1.0 + draws * (factor - 1.0))).astype(np.int64), run) if factor > 1 else run
+    wanted = (
+        np.maximum(np.rint(run * (1.0 + draws * (factor - 1.0))).astype(np.int64), run)
+        if factor > 1
+        else run
+    )
     assert found.tolist() == wanted.tolist()
 
 
@@ -66,8 +95,15 @@ def test_the_f_model_is_uniform() -> None:
     assert found.mean() == pytest.approx(2.5, abs=5 * 0.866 / 20_000**0.5)
 
 
-@given(st.integers(0, 10**6), st.integers(0, 80), st.floats(0, 1), st.sampled_from(["log", "f:5", "rounded", "perfect"]))
-def test_a_share_of_the_jobs_is_exact_and_the_others_are_as_without_it(seed: int, count: int, share: float, rest: str) -> None:
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 80),
+    st.floats(0, 1),
+    st.sampled_from(["log", "f:5", "rounded", "perfect"]),
+)
+def test_a_share_of_the_jobs_is_exact_and_the_others_are_as_without_it(
+    seed: int, count: int, share: float, rest: str
+) -> None:
     asked, run = jobs(count, seed)
     found = read_estimates(f"exact:share={share:.6f},rest={rest}").of(asked, run, seed)
     others = read_estimates(rest).of(asked, run, seed)
@@ -80,7 +116,11 @@ def test_a_share_of_the_jobs_is_exact_and_the_others_are_as_without_it(seed: int
 def test_the_jobs_of_a_smaller_share_are_among_those_of_a_larger_one_and_any_job_may_be() -> None:
     run = np.arange(1, 1001, dtype=np.int64) * SECOND
     chosen = [
-        set(np.flatnonzero(read_estimates(f"exact:share={share},rest=f:9").of(run, run, 4) == run).tolist())
+        set(
+            np.flatnonzero(
+                read_estimates(f"exact:share={share},rest=f:9").of(run, run, 4) == run
+            ).tolist()
+        )
         for share in (0, 0.1, 0.25, 0.4, 1)
     ]
     assert [len(each) for each in chosen] == [0, 100, 250, 400, 1000]
@@ -105,7 +145,12 @@ def test_what_is_round_stays_and_what_is_a_microsecond_more_is_lifted() -> None:
     asked = np.array([each * SECOND for each in values], np.int64)
     rounded = read_estimates("rounded")
     assert (rounded.of(asked, asked, 0) // SECOND).tolist() == values
-    assert (rounded.of(asked + 1, asked, 0) // SECOND).tolist() == [*values[1:-2], 48 * HOUR, 72 * HOUR, 264 * HOUR]
+    assert (rounded.of(asked + 1, asked, 0) // SECOND).tolist() == [
+        *values[1:-2],
+        48 * HOUR,
+        72 * HOUR,
+        264 * HOUR,
+    ]
     assert rounded.of(np.zeros(1, np.int64), np.zeros(1, np.int64), 0).tolist() == [300 * SECOND]
 
 
@@ -113,22 +158,34 @@ def test_rounded_takes_what_another_model_gives() -> None:
     asked, run = jobs(200)
     for inner in ("log", "perfect", "f:3", "exact:share=0.5"):
         found = read_estimates(f"rounded:of={inner}").of(asked, run, 8)
-        assert found.tolist() == [next_round(each) for each in read_estimates(inner).of(asked, run, 8).tolist()]
+        assert found.tolist() == [
+            next_round(each) for each in read_estimates(inner).of(asked, run, 8).tolist()
+        ]
 
 
 def test_tsafrir_is_the_model_of_the_run_times_of_these_jobs() -> None:
     asked, run = jobs(3000)
     found = read_estimates("tsafrir:largest=360000").of(asked, run, 2)
-    assert (found // SECOND).tolist() == tsafrir_estimates(run / SECOND, seed=2, largest_s=360_000).tolist()
+    assert (found // SECOND).tolist() == tsafrir_estimates(
+        run / SECOND, seed=2, largest_s=360_000
+    ).tolist()
     values, counts = np.unique(found, return_counts=True)
     assert np.sort(counts)[::-1][:20].sum() / len(run) == pytest.approx(0.89, abs=0.02)
     assert values[np.argmax(counts)] == 360_000 * SECOND
-    with pytest.raises(UsageError, match=r"--estimates tsafrir: the largest estimate is 3600 s, but .* jobs run longer"):
+    with pytest.raises(
+        UsageError,
+        match=r"--estimates tsafrir: the largest estimate is 3600 s, but .* jobs run longer",
+    ):
         read_estimates("tsafrir:largest=3600").of(asked, run, 2)
 
 
-@given(st.integers(0, 10**6), st.sampled_from([text for text in TEXTS if text not in ("log", "rounded", "exact:share=0.4")]))
-def test_no_model_but_the_log_and_what_is_built_on_it_gives_less_than_the_run_time(seed: int, text: str) -> None:
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([text for text in TEXTS if text not in ("log", "rounded", "exact:share=0.4")]),
+)
+def test_no_model_but_the_log_and_what_is_built_on_it_gives_less_than_the_run_time(
+    seed: int, text: str
+) -> None:
     asked, run = jobs(150, seed)
     if "tsafrir" in text:
         run = run // 25  # the model does not allow many jobs that run nearly as long as the longest
@@ -154,12 +211,22 @@ def test_the_same_seed_gives_the_same_and_only_models_that_draw_heed_it(text: st
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("f:2.50", "f:2.5"), ("exact:share=1", "exact"), ("exact:rest=log,share=0.5", "exact:share=0.5"),
-        ("rounded:of=log", "rounded"), ("tsafrir:largest=0", "tsafrir"), ("rounded:of=f:3.0", "rounded:of=f:3"),
-        ("exact:rest=tsafrir,rest.largest=7200,share=0.5", "exact:share=0.5,rest=tsafrir:largest=7200"),
-        ("exact:share=0.5,rest=exact,rest.share=0.25,rest.rest=f:4", "exact:share=0.5,rest=exact:share=0.25,rest.rest=f:4"),
+        ("f:2.50", "f:2.5"),
+        ("exact:share=1", "exact"),
+        ("exact:rest=log,share=0.5", "exact:share=0.5"),
+        ("rounded:of=log", "rounded"),
+        ("tsafrir:largest=0", "tsafrir"),
+        ("rounded:of=f:3.0", "rounded:of=f:3"),
+        (
+            "exact:rest=tsafrir,rest.largest=7200,share=0.5",
+            "exact:share=0.5,rest=tsafrir:largest=7200",
+        ),
+        (
+            "exact:share=0.5,rest=exact,rest.share=0.25,rest.rest=f:4",
+            "exact:share=0.5,rest=exact:share=0.25,rest.rest=f:4",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_model_has_one_name(text: str, name: str) -> None:
     assert read_estimates(text).name == name
 
@@ -167,7 +234,13 @@ def test_a_model_has_one_name(text: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("wild", r"there is no model 'wild' \(known: log, perfect, f:N, exact:share=S,rest=MODEL, rounded"),
+        (
+            "wild",
+            (
+                r"there is no model 'wild' \(known: log, perfect, f:N, exact:share=S,rest=MODEL, "
+                r"rounded"
+            ),
+        ),
         ("tsafir", "did you mean 'tsafrir'"),
         ("f", "write f:N, with a number"),
         ("f:", "write f:N, with a number"),
@@ -198,34 +271,50 @@ def test_any_text_is_a_model_or_refused(text: str) -> None:
     except UsageError:
         return
     assert read_estimates(model.name).name == model.name
-    assert [read_estimates(each).name for each in split_estimates(f"{model.name},log")] == [model.name, "log"]
+    assert [read_estimates(each).name for each in split_estimates(f"{model.name},log")] == [
+        model.name,
+        "log",
+    ]
 
 
 def test_the_help_of_a_replay_names_every_model() -> None:
     command = typer.main.get_command(app).get_command(None, "replay")
     (option,) = [each for each in command.params if "--estimates" in each.opts]
-    assert all(re.search(rf"\b{name}\b", option.help) for name in MODELS if name not in ("log", "perfect"))
+    assert all(
+        re.search(rf"\b{name}\b", option.help) for name in MODELS if name not in ("log", "perfect")
+    )
 
 
 def test_a_stretched_run_time_that_cannot_be_counted_is_refused() -> None:
     run = np.array([10**18], np.int64)
-    with pytest.raises(UsageError, match="--estimates f:1000: makes a run time too long to count; use a smaller N"):
+    with pytest.raises(
+        UsageError, match="--estimates f:1000: makes a run time too long to count; use a smaller N"
+    ):
         read_estimates("f:1000").of(run, run, 1)
 
 
 def test_a_list_of_models_is_split_between_models_not_between_their_parameters() -> None:
     assert split_estimates("log,f:2") == ["log", "f:2"]
     assert split_estimates("exact:share=0.4,rest=f:5,log,tsafrir:largest=7200,rounded") == [
-        "exact:share=0.4,rest=f:5", "log", "tsafrir:largest=7200", "rounded",
-    ]  # fmt: skip
+        "exact:share=0.4,rest=f:5",
+        "log",
+        "tsafrir:largest=7200",
+        "rounded",
+    ]
     assert split_estimates("rounded:of=f:3,exact:rest=tsafrir,rest.largest=7200,f:1") == [
-        "rounded:of=f:3", "exact:rest=tsafrir,rest.largest=7200", "f:1",
-    ]  # fmt: skip
-    assert [read_estimates(each).name for each in split_estimates(",".join(TEXTS))] == [read_estimates(t).name for t in TEXTS]
+        "rounded:of=f:3",
+        "exact:rest=tsafrir,rest.largest=7200",
+        "f:1",
+    ]
+    assert [read_estimates(each).name for each in split_estimates(",".join(TEXTS))] == [
+        read_estimates(t).name for t in TEXTS
+    ]
 
 
 def test_the_document_has_every_model_in_its_form() -> None:
-    document = (Path(__file__).parents[2] / "docs" / "how-to" / "choose-estimates.md").read_text(encoding="utf-8")
+    document = (Path(__file__).parents[2] / "docs" / "how-to" / "choose-estimates.md").read_text(
+        encoding="utf-8"
+    )
     rows = dict(re.findall(r"^\| `(\S+)` \| (.*) \|$", document, re.MULTILINE))
     assert list(rows) == [model.form for model in MODELS.values()]
 

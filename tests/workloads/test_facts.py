@@ -10,7 +10,8 @@ from qbatch.workloads.log import facts, wall_clock
 
 from .samples import HEADER, public_log, row, written
 
-# log, machine, load, mean interarrival, mean run, median run, serial %, power of 2 %, distinct estimates, ties
+# log, machine, load, mean interarrival, mean run, median run, serial %, power of 2 %, distinct
+# estimates, ties
 TABLE = [
     ("KTH-SP2-1996-2.1-cln", 100, 0.701, 1010, 8872, 847, 32.9, 73.5, 271, 332),
     ("CTC-SP2-1996-3.1-cln", 338, 0.842, 379, 11_277, 1114, 42.0, 82.7, 265, 501),
@@ -67,10 +68,17 @@ def test_one_row_has_facts(tmp_path: Path) -> None:
 
 def test_everything_that_is_off_is_found(tmp_path: Path) -> None:
     content = "; MaxJobs: 99\n; MaxProcs: 64\n; TimeZoneString: Mars/Olympus\n"  # lines 1 to 3
-    content += row(1, 10) + row(2, 5) + row(1, 11) + row(3, 12, run=-1) + row(4, 13, procs=65)  # 4 to 8
-    content += row(5, 14, run=101) + row(6, 15, run=-7) + row(7, 16).replace(" 1 1 1 -1", " 9 1 1 -1")  # 9 to 11
+    # 4 to 8.
+    content += row(1, 10) + row(2, 5) + row(1, 11) + row(3, 12, run=-1) + row(4, 13, procs=65)
+    # 9 to 11.
+    content += (
+        row(5, 14, run=101) + row(6, 15, run=-7) + row(7, 16).replace(" 1 1 1 -1", " 9 1 1 -1")
+    )
     content += "short\n" + row(8, 17).replace(" 100 ", " -1 ") + row(9, 18, procs=1.5)  # type: ignore[arg-type]  # 12 to 14
-    found = {finding.code: finding for finding in findings(read_log(written(tmp_path, content), lenient=True))}
+    found = {
+        finding.code: finding
+        for finding in findings(read_log(written(tmp_path, content), lenient=True))
+    }
     lines = {code: finding.lines for code, finding in found.items()}
     assert lines == {
         "bad_row": (12,),

@@ -27,8 +27,12 @@ from .samples import SHIPPED, same, written
     accuracy=st.floats(0.01, 1),
     campaigns=st.floats(0, 1),
 )
-def test_every_log_is_sound(jobs: int, procs: int, load: float, seed: int, accuracy: float, campaigns: float) -> None:
-    log = generate_log(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns)
+def test_every_log_is_sound(
+    jobs: int, procs: int, load: float, seed: int, accuracy: float, campaigns: float
+) -> None:
+    log = generate_log(
+        jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns
+    )
     assert len(log) == jobs
     assert machine_procs(log.header) == procs
     assert findings(log) == []
@@ -37,7 +41,12 @@ def test_every_log_is_sound(jobs: int, procs: int, load: float, seed: int, accur
     assert (log["run"] > 0).all()
     assert (log["run"] <= log["time_requested"]).all()
     assert ((log.procs >= 1) & (log.procs <= procs)).all()
-    assert same(log, generate_log(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns))
+    assert same(
+        log,
+        generate_log(
+            jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns
+        ),
+    )
 
 
 def test_the_load_is_met_and_the_shape_is_that_of_a_workload() -> None:
@@ -51,18 +60,31 @@ def test_the_load_is_met_and_the_shape_is_that_of_a_workload() -> None:
 def test_people_sleep() -> None:
     log = generate_log(jobs=20_000, procs=64, load=0.5, seed=3)
     hour = log["submit"] // 3600 % 24
-    assert np.count_nonzero((hour >= 2) & (hour < 6)) * 3 < np.count_nonzero((hour >= 13) & (hour < 17))
+    assert np.count_nonzero((hour >= 2) & (hour < 6)) * 3 < np.count_nonzero(
+        (hour >= 13) & (hour < 17)
+    )
 
 
 def test_another_seed_is_another_log() -> None:
-    assert not same(generate_log(jobs=50, procs=8, load=1, seed=1), generate_log(jobs=50, procs=8, load=1, seed=2))
+    assert not same(
+        generate_log(jobs=50, procs=8, load=1, seed=1),
+        generate_log(jobs=50, procs=8, load=1, seed=2),
+    )
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"jobs": 0}, {"procs": 0}, {"procs": 2**31}, {"load": 0}, {"load": float("nan")},
-     {"seed": -1}, {"accuracy": 0}, {"campaigns": 2}],
-)  # fmt: skip
+    [
+        {"jobs": 0},
+        {"procs": 0},
+        {"procs": 2**31},
+        {"load": 0},
+        {"load": float("nan")},
+        {"seed": -1},
+        {"accuracy": 0},
+        {"campaigns": 2},
+    ],
+)
 def test_values_out_of_range_are_named(wrong: dict[str, float]) -> None:
     asked = {"jobs": 10, "procs": 8, "load": 0.5, "seed": 1} | wrong
     with pytest.raises(UsageError, match=f"--{next(iter(wrong))} is "):
@@ -87,7 +109,9 @@ def test_the_shipped_logs_are_what_their_commands_make(command: list[str]) -> No
     out = io.BytesIO()
     write_log(out, log.header, log.columns)
     stored = (SHIPPED / options["--out"]).read_bytes()
-    assert out.getvalue() == (gzip.decompress(stored) if options["--out"].endswith(".gz") else stored)
+    assert out.getvalue() == (
+        gzip.decompress(stored) if options["--out"].endswith(".gz") else stored
+    )
 
 
 def test_two_of_the_shipped_logs_are_generated() -> None:

@@ -61,7 +61,9 @@ def test_keywords_are_typed() -> None:
     assert header.notes == ("one",)
 
 
-@pytest.mark.parametrize("line", ["; MaxProcs: 64", ";maxprocs:64", ";;  MAX PROCS : 64", "# Max_Procs:  64 (all)"])
+@pytest.mark.parametrize(
+    "line", ["; MaxProcs: 64", ";maxprocs:64", ";;  MAX PROCS : 64", "# Max_Procs:  64 (all)"]
+)
 def test_case_and_blanks_do_not_matter(line: str) -> None:
     assert machine_procs(parse_header([line])) == 64
 
@@ -100,9 +102,22 @@ def test_no_line_makes_it_fail(lines: list[bytes]) -> None:
 
 
 def test_names_of_queues_are_short_printable_and_all_different() -> None:
-    lines = ("; Queue:  0  interactive    ", "; Queue:  6  0", "; Queue: 3 other", "; Queue: 4 other",
-             "; Queue: 5 " + "long " * 20, "; Queue: 7 two", ";   lines of it", "; Queue: 8 e\x1b[31mvil")  # fmt: skip
+    lines = (
+        "; Queue:  0  interactive    ",
+        "; Queue:  6  0",
+        "; Queue: 3 other",
+        "; Queue: 4 other",
+        "; Queue: 5 " + "long " * 20,
+        "; Queue: 7 two",
+        ";   lines of it",
+        "; Queue: 8 e\x1b[31mvil",
+    )
     assert parse_header(lines).queue_names() == {
-        0: "interactive", 6: "0 (6)", 3: "other (3)", 4: "other (4)", 5: "long long long long long long lo", 7: "two",
+        0: "interactive",
+        6: "0 (6)",
+        3: "other (3)",
+        4: "other (4)",
+        5: "long long long long long long lo",
+        7: "two",
         8: "e?[31mvil",
-    }  # fmt: skip
+    }

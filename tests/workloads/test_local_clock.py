@@ -14,19 +14,36 @@ from qbatch.workloads.header import parse_header
 from qbatch.workloads.transform.resampling import LocalClock
 
 YEAR = 366 * 86_400
-ZONES = ["Europe/Stockholm", "US/Pacific", "America/Sao_Paulo", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC"]
+ZONES = [
+    "Europe/Stockholm",
+    "US/Pacific",
+    "America/Sao_Paulo",
+    "Australia/Lord_Howe",
+    "Asia/Kathmandu",
+    "UTC",
+]
 
 
 def clock_of(zone: str, start: int, first: float, last: float) -> LocalClock:
-    return LocalClock.of(parse_header([f"; UnixStartTime: {start}", f"; TimeZoneString: {zone}"]), first, last)
+    return LocalClock.of(
+        parse_header([f"; UnixStartTime: {start}", f"; TimeZoneString: {zone}"]), first, last
+    )
 
 
 def naive(zone: str, start: int, second: int) -> datetime:
-    return datetime.fromtimestamp(start + second, UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    return (
+        datetime.fromtimestamp(start + second, UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    )
 
 
-@given(st.sampled_from(ZONES), st.integers(8 * 10**8, 13 * 10**8), st.lists(st.integers(0, 2 * YEAR), min_size=1))
-def test_local_seconds_are_those_of_the_zone_and_lead_back(zone: str, start: int, seconds: list[int]) -> None:
+@given(
+    st.sampled_from(ZONES),
+    st.integers(8 * 10**8, 13 * 10**8),
+    st.lists(st.integers(0, 2 * YEAR), min_size=1),
+)
+def test_local_seconds_are_those_of_the_zone_and_lead_back(
+    zone: str, start: int, seconds: list[int]
+) -> None:
     seconds.sort()
     clock = clock_of(zone, start, seconds[0], seconds[-1])
     local = clock.local(np.array(seconds))
@@ -40,14 +57,20 @@ def test_local_seconds_are_those_of_the_zone_and_lead_back(zone: str, start: int
 
 
 @pytest.mark.parametrize("zone", ["Europe/Stockholm", "Australia/Lord_Howe", "America/Sao_Paulo"])
-def test_every_wall_clock_time_around_a_change_is_understood_as_the_standard_library_does(zone: str) -> None:
+def test_every_wall_clock_time_around_a_change_is_understood_as_the_standard_library_does(
+    zone: str,
+) -> None:
     start = 843_480_031
     clock = clock_of(zone, start, 0, YEAR)
     midnight = datetime.fromtimestamp(start // 86_400 * 86_400, UTC).replace(tzinfo=None)
     assert len(clock.changes) >= 2
     for change in clock.changes:
         local = int(clock.local(np.array([change]))[0]) + np.arange(-3 * 3600, 3 * 3600, 300)
-        wanted = [(midnight + timedelta(seconds=int(each))).replace(tzinfo=ZoneInfo(zone)).timestamp() - start for each in local]
+        wanted = [
+            (midnight + timedelta(seconds=int(each))).replace(tzinfo=ZoneInfo(zone)).timestamp()
+            - start
+            for each in local
+        ]
         assert clock.instants(local).tolist() == wanted
 
 

@@ -118,8 +118,12 @@ def test_numbers_are_exact(tmp_path: Path, token: str, value: float) -> None:
 
 
 @given(st.lists(st.decimals(-(10**9), 10**9, places=6), min_size=1, max_size=50))
-def test_decimals_are_correctly_rounded(tmp_path_factory: pytest.TempPathFactory, values: list[object]) -> None:
-    content = "".join(row(n, submit=0).replace(" 100 ", f" {value:f} ") for n, value in enumerate(values))
+def test_decimals_are_correctly_rounded(
+    tmp_path_factory: pytest.TempPathFactory, values: list[object]
+) -> None:
+    content = "".join(
+        row(n, submit=0).replace(" 100 ", f" {value:f} ") for n, value in enumerate(values)
+    )
     log = read_log(written(tmp_path_factory.mktemp("decimals"), content))
     assert log["time_requested"].tolist() == [float(str(value)) for value in values]
 
@@ -141,7 +145,12 @@ def test_ties_out_of_job_order_are_no_note(tmp_path: Path) -> None:
 
 def test_odd_values_are_kept(tmp_path: Path) -> None:
     log = read_log(written(tmp_path, row(-5, -100, -7, 10_000_000)))
-    assert [log[name].item() for name in ("job", "submit", "run", "procs_requested")] == [-5, -100, -7, 10_000_000]
+    assert [log[name].item() for name in ("job", "submit", "run", "procs_requested")] == [
+        -5,
+        -100,
+        -7,
+        10_000_000,
+    ]
 
 
 def test_progress_shows_the_stored_bytes(tmp_path: Path) -> None:
@@ -152,7 +161,9 @@ def test_progress_shows_the_stored_bytes(tmp_path: Path) -> None:
     assert seen[-1] == len(content)
 
 
-def test_a_log_longer_than_the_blocks_of_the_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_longer_than_the_blocks_of_the_parser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     content = "".join(f";{n}\n" + row(n, n, "1e1" if n % 3 else "x") for n in range(200))  # type: ignore[arg-type]
     path = written(tmp_path, content)
     whole = read_log(path, lenient=True)
@@ -164,11 +175,23 @@ def test_a_log_longer_than_the_blocks_of_the_parser(tmp_path: Path, monkeypatch:
 
 _pieces = st.lists(
     st.sampled_from(
-        [row(1), row(2, 7.25), row(3, 3).replace("\n", "\r\n"), "; Note: x\n", "\n", "1 2 3\n", row(4, "1e2"), "\t",  # type: ignore[arg-type]
-         row(5).rstrip("\n"), row(6, "nan"), "junk\n", "5 " * 30 + "\n"]  # type: ignore[arg-type]
+        [
+            row(1),
+            row(2, 7.25),
+            row(3, 3).replace("\n", "\r\n"),
+            "; Note: x\n",
+            "\n",
+            "1 2 3\n",
+            row(4, "1e2"),
+            "\t",  # type: ignore[arg-type]
+            row(5).rstrip("\n"),
+            row(6, "nan"),
+            "junk\n",
+            "5 " * 30 + "\n",
+        ]  # type: ignore[arg-type]
     ),
     max_size=15,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=60)
@@ -181,12 +204,16 @@ def test_any_chunk_size_gives_the_same_log(
     pieced = read_log(path, lenient=True, chunk_bytes=chunk_bytes)
     assert same(whole, pieced)
     assert (whole.line.tolist(), whole.notes, whole.bad_lines) == (
-        pieced.line.tolist(), pieced.notes, pieced.bad_lines,
-    )  # fmt: skip
+        pieced.line.tolist(),
+        pieced.notes,
+        pieced.bad_lines,
+    )
 
 
 @settings(max_examples=100)
-@given(st.one_of(_pieces.map("".join).map(str.encode), st.binary(max_size=200)), st.integers(-1, 17))
+@given(
+    st.one_of(_pieces.map("".join).map(str.encode), st.binary(max_size=200)), st.integers(-1, 17)
+)
 def test_the_kernel_says_the_same_uncompiled(content: bytes, word_column: int) -> None:
     data = np.frombuffer(bytearray(content + b"\n"), dtype=np.uint8)
     answers = []

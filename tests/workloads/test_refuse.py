@@ -107,7 +107,10 @@ def test_prose(tmp_path: Path) -> None:
 def test_a_wrong_number_of_fields(tmp_path: Path, fields: int) -> None:
     wrong = " ".join(["1"] * fields) + "\n"
     message = refused(written(tmp_path, HEADER + row(1) + wrong + row(2)))
-    assert f"line 4: {fields} field{'s' if fields > 1 else ''} where SWF has 18; use --lenient" in message
+    assert (
+        f"line 4: {fields} field{'s' if fields > 1 else ''} where SWF has 18; use --lenient"
+        in message
+    )
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,9 @@ def test_info_without_a_header(tmp_path: Path) -> None:
 
 
 def test_a_header_cannot_break_the_terminal(tmp_path: Path) -> None:
-    result = run("info", written(tmp_path, b"; Computer: a\x1b[2Jb\n;   on two lines\n" + row().encode()))
+    result = run(
+        "info", written(tmp_path, b"; Computer: a\x1b[2Jb\n;   on two lines\n" + row().encode())
+    )
     assert "computer              a [2Jb on two lines\n" in result.stdout
 
 
@@ -58,7 +60,9 @@ def test_head_names_the_columns() -> None:
 
 
 @pytest.mark.parametrize("columns", ["80", "300"])
-def test_head_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str) -> None:
+def test_head_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str
+) -> None:
     from qbatch.cli import trace
 
     monkeypatch.setenv("COLUMNS", columns)
@@ -67,7 +71,11 @@ def test_head_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     shown = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out)
     assert all(name in shown for name in FIELDS)
     assert all(len(line) <= int(columns) for line in shown.splitlines())
-    headings = [line.split()[0] for line in shown.splitlines() if line.strip() and not line.split()[0].isdigit()]
+    headings = [
+        line.split()[0]
+        for line in shown.splitlines()
+        if line.strip() and not line.split()[0].isdigit()
+    ]
     assert set(headings) == {"job"}  # every table has headings, and says of which job each row is
     assert "submit (s)" in shown
     assert "memory_used (KB)" in shown

@@ -13,18 +13,37 @@ from qbatch.model.errors import UsageError
 from qbatch.workloads import generate_log
 from qbatch.workloads.lublin import generate_lublin
 from qbatch.workloads.transform import taken, users_estimates
-from qbatch.workloads.tsafrir import HEAD, _head_ranks, _head_times, bins_of, estimate_histogram, tsafrir_estimates
+from qbatch.workloads.tsafrir import (
+    HEAD,
+    _head_ranks,
+    _head_times,
+    bins_of,
+    estimate_histogram,
+    tsafrir_estimates,
+)
 
 HOUR = 3600
 # The popularity ranks of docs/spec/workloads.md 2.2, row by row.
-ROWS = """3 1 1 1; 1 3 4 6; 4 4 10 5; 17 2 14 3; 13 12 20 7; 7 9 2 2; 8 8 3 18; 18 18 7 19; 2 6 12 4; 6 7 6 11; 16 11 19 20;
+ROWS = """3 1 1 1; 1 3 4 6; 4 4 10 5; 17 2 14 3; 13 12 20 7;
+7 9 2 2; 8 8 3 18; 18 18 7 19; 2 6 12 4; 6 7 6 11; 16 11 19 20;
 10 20 5 9; 5 16 18 10; 15 5 16 14; 14 14 9 13; 19 13 17 16; 11 10 15 15; 12 15 13 17; 9 17 8 8; 20 19 11 12"""
 RANKS = [[int(each) for each in row.split()] for row in ROWS.split(";")]
 
 
 @pytest.mark.parametrize(
     ("jobs", "bins"),
-    [(1, 1), (2, 1), (20, 10), (200, 20), (1000, 35), (10_000, 90), (70_000, 340), (250_000, 565), (10**6, 565), (5500, 63)],
+    [
+        (1, 1),
+        (2, 1),
+        (20, 10),
+        (200, 20),
+        (1000, 35),
+        (10_000, 90),
+        (70_000, 340),
+        (250_000, 565),
+        (10**6, 565),
+        (5500, 63),
+    ],
 )
 def test_the_number_of_different_estimates_grows_with_the_jobs(jobs: int, bins: int) -> None:
     assert bins_of(jobs) == bins
@@ -68,7 +87,8 @@ def test_the_tail_is_denser_where_estimates_are_short() -> None:
 def test_the_popular_values_are_the_usual_ones_and_multiples_of_round_times() -> None:
     minutes = [each // 60 for each in _head_times(18 * HOUR)]
     assert minutes[:15] == [1080, 5, 15, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 720]
-    assert minutes[15:] == [900, 960, 840, 1020, 780]  # multiples of 10 h and 5 h (15 h), 2 h, 1 h, those left, the largest first
+    # Multiples of 10 h and 5 h (15 h), 2 h, 1 h, those left, the largest first.
+    assert minutes[15:] == [900, 960, 840, 1020, 780]
     longest = [each // HOUR for each in _head_times(500 * HOUR)]
     assert longest[16:] == [400, 200, 300, 100]
     assert _head_times(HOUR)[:6] == [3600, 300, 900, 600, 1200, 1800]
@@ -89,22 +109,35 @@ def test_ranks_are_those_of_the_logs_at_that_place() -> None:
                 # Drawn from the ranks of the rows so far.
                 assert any(rank in row for row in RANKS[: place + 1])
             # A rank goes before all others when its last row is reached.
-            due = [each for each in ranks[place:] if place and not any(each in row for row in RANKS[place + 1 :])]
+            due = [
+                each
+                for each in ranks[place:]
+                if place and not any(each in row for row in RANKS[place + 1 :])
+            ]
             assert rank in due or not due
-    # The better of two draws: of the first pool (3; 3, 4, 6) rank 3 is drawn with probability 3/4, 4 and 6 more rarely.
+    # The better of two draws: of the first pool (3; 3, 4, 6) rank 3 is drawn with probability 3/4,
+    # 4 and 6 more rarely.
     assert seen[1][3] / 300 == pytest.approx(0.75, abs=0.08)
     assert seen[1][6] / 300 == pytest.approx(1 / 16, abs=0.05)
 
 
 def test_of_fewer_values_the_ranks_close_up() -> None:
-    assert all(sorted(_head_ranks(count, seed)) == list(range(1, count + 1)) for count in (1, 5, 13) for seed in range(20))
+    assert all(
+        sorted(_head_ranks(count, seed)) == list(range(1, count + 1))
+        for count in (1, 5, 13)
+        for seed in range(20)
+    )
 
 
 @settings(max_examples=80, deadline=None)
 @given(
-    run=st.lists(st.integers(0, 30_000), min_size=1, max_size=300), seed=st.integers(0, 2**70), more=st.integers(0, 500_000)
+    run=st.lists(st.integers(0, 30_000), min_size=1, max_size=300),
+    seed=st.integers(0, 2**70),
+    more=st.integers(0, 500_000),
 )
-def test_no_job_runs_longer_than_its_estimate_and_all_estimates_are_given(run: list[int], seed: int, more: int) -> None:
+def test_no_job_runs_longer_than_its_estimate_and_all_estimates_are_given(
+    run: list[int], seed: int, more: int
+) -> None:
     largest = max(max(run), HOUR) + more
     time, count = estimate_histogram(len(run), largest, seed)
     pool = np.repeat(time, count)
@@ -119,16 +152,23 @@ def test_no_job_runs_longer_than_its_estimate_and_all_estimates_are_given(run: l
 
 
 def test_a_job_draws_uniformly_among_the_estimates_that_are_long_enough() -> None:
-    # 200 jobs that nearly all fit any estimate: a job that can take all of them gets each in proportion to its count.
+    # 200 jobs that nearly all fit any estimate: a job that can take all of them gets each in
+    # proportion to its count.
     run = np.zeros(200, np.int64)
-    found = Counter(int(tsafrir_estimates(run, seed=seed, largest_s=18 * HOUR)[77]) for seed in range(800))
+    found = Counter(
+        int(tsafrir_estimates(run, seed=seed, largest_s=18 * HOUR)[77]) for seed in range(800)
+    )
     share = [estimate_histogram(200, 18 * HOUR, seed) for seed in range(60)]
     mean = np.mean([count[time == 18 * HOUR][0] for time, count in share]) / 200
     assert found[18 * HOUR] / 800 == pytest.approx(mean, abs=0.055)
-    assert found[300] / 800 == pytest.approx(np.mean([count[time == 300][0] for time, count in share]) / 200, abs=0.04)
+    assert found[300] / 800 == pytest.approx(
+        np.mean([count[time == 300][0] for time, count in share]) / 200, abs=0.04
+    )
 
 
-def test_the_largest_estimate_is_the_most_popular_one_of_a_log_and_whole_hours_unless_given() -> None:
+def test_the_largest_estimate_is_the_most_popular_one_of_a_log_and_whole_hours_unless_given() -> (
+    None
+):
     log = generate_lublin(jobs=10_000, estimates="tsafrir", seed=4)
     value, count = np.unique(log["time_requested"], return_counts=True)
     assert value[np.argmax(count)] == value[-1] == -(-int(log["run"].max()) // HOUR) * HOUR
@@ -153,7 +193,11 @@ def test_run_times_need_not_be_whole_and_there_may_be_none() -> None:
 @pytest.mark.parametrize(
     ("run", "largest", "said"),
     [
-        ([10, 9000, 8000], 7200, "is 7200 s, but 2 of 3 jobs run longer, the longest 9000 s; use 9000 or more"),
+        (
+            [10, 9000, 8000],
+            7200,
+            "is 7200 s, but 2 of 3 jobs run longer, the longest 9000 s; use 9000 or more",
+        ),
         ([10], 3599, "the largest estimate is 3599 s; use 3600 to"),
         ([10], 10**10, "use 3600 to 1,000,000,000 seconds"),
         ([7000] * 100, 7200, "jobs run 7000 s or longer, but only"),
@@ -172,7 +216,10 @@ def test_of_a_log_the_estimates_are_replaced_and_all_else_is_kept() -> None:
     log.columns["run"][5] = -1
     made = users_estimates(log, seed=8, largest_s=20 * HOUR)
     ran = np.flatnonzero(log["run"] >= 0)
-    assert made["time_requested"][ran].tolist() == tsafrir_estimates(log["run"][ran], seed=8, largest_s=20 * HOUR).tolist()
+    assert (
+        made["time_requested"][ran].tolist()
+        == tsafrir_estimates(log["run"][ran], seed=8, largest_s=20 * HOUR).tolist()
+    )
     assert made["time_requested"][5] == log["time_requested"][5]
     for name in ("job", "submit", "run", "procs_requested", "user"):
         assert made[name].tolist() == log[name].tolist()

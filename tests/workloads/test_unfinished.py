@@ -1,4 +1,5 @@
-"""A log that was written while jobs ran and waited: replayed as it was, and verified without false breaches."""
+"""A log that was written while jobs ran and waited: replayed as it was, and verified without false
+breaches."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ SECOND = 1_000_000
 
 
 def written_at(schedule: Schedule, now: int, path: Path, change: int = 0) -> list[str]:
-    """Write the log of a schedule as it stood at an instant (``change``: a start that is put off); return each job's standing."""
+    """Write the log of a schedule as it stood at an instant (``change``: a start that is put off);
+    return each job's standing."""
     work, lines, standing = schedule.workload, io.StringIO(), []
     for row in range(len(work)):
         submit, start, end = int(work.submit[row]), int(schedule.start[row]), int(schedule.end[row])
@@ -38,15 +40,20 @@ def written_at(schedule: Schedule, now: int, path: Path, change: int = 0) -> lis
         }[standing[-1]]
         procs, estimate = int(work.procs[row]), int(work.estimate[row]) / SECOND
         lines.write(
-            f"{row + 1} {submit / SECOND} {wait} {run} {procs} -1 -1 {procs} {estimate} -1 {status}{' -1' * 7}\n"
+            f"{row + 1} {submit / SECOND} {wait} {run} {procs} -1 -1 {procs} {estimate} -1 "
+            f"{status}{' -1' * 7}\n"
         )
     note = unfinished_note(f"{now / SECOND}", standing.count("running"), standing.count("waiting"))
-    path.write_text(f"; Version: 2.2\n; MaxProcs: {work.procs_total}\n; Note: {note}\n{lines.getvalue()}")
+    path.write_text(
+        f"; Version: 2.2\n; MaxProcs: {work.procs_total}\n; Note: {note}\n{lines.getvalue()}"
+    )
     return standing
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
-def test_what_had_started_starts_again_at_the_same_instants_and_keeps_its_policy(policy: str, tmp_path: Path) -> None:
+def test_what_had_started_starts_again_at_the_same_instants_and_keeps_its_policy(
+    policy: str, tmp_path: Path
+) -> None:
     path = tmp_path / "log.swf"
     seen: dict[str, int] = {}
     for seed in range(size(60, 250)):
@@ -86,15 +93,24 @@ def test_a_false_start_before_the_log_was_written_is_still_found(tmp_path: Path)
     assert caught > 30
 
 
-def test_what_a_log_says_of_them_is_no_fault_and_is_not_said_of_its_simulated_schedule(tmp_path: Path) -> None:
+def test_what_a_log_says_of_them_is_no_fault_and_is_not_said_of_its_simulated_schedule(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "log.swf"
     note, hosts = unfinished_note("100", 1, 1), hosts_note([4, 4])
-    rows = "1 0 0 100 4 -1 -1 4 500 -1 2 -1 -1 -1 -1 -1 -1 -1\n2 1 -1 -1 -1 -1 -1 4 500 -1 -1 -1 -1 -1 -1 -1 -1 -1\n"
+    rows = (
+        "1 0 0 100 4 -1 -1 4 500 -1 2 -1 -1 -1 -1 -1 -1 -1\n2 1 -1 -1 -1 -1 -1 4 500 -1 -1 -1 "
+        "-1 -1 -1 -1 -1 -1\n"
+    )
     path.write_text(f"; MaxProcs: 8\n; Note: {note}\n; Note: {hosts}\n{rows}")
     log = read_log(str(path))
     found = unfinished_of(log)
     assert found is not None
-    assert (found.second, found.runs.tolist(), found.waits.tolist()) == (100.0, [True, False], [False, True])
+    assert (found.second, found.runs.tolist(), found.waits.tolist()) == (
+        100.0,
+        [True, False],
+        [False, True],
+    )
     codes = {finding.code: finding.severity for finding in findings(log)}
     assert (codes["running"], codes["waiting"]) == ("note", "note")
     assert not {"never_ran", "part_status"} & codes.keys()
@@ -106,7 +122,10 @@ def test_what_a_log_says_of_them_is_no_fault_and_is_not_said_of_its_simulated_sc
 
 def test_the_same_rows_without_the_note_are_parts_and_jobs_that_never_ran(tmp_path: Path) -> None:
     path = tmp_path / "log.swf"
-    rows = "1 0 0 100 4 -1 -1 4 500 -1 2 -1 -1 -1 -1 -1 -1 -1\n2 1 -1 -1 -1 -1 -1 4 500 -1 -1 -1 -1 -1 -1 -1 -1 -1\n"
+    rows = (
+        "1 0 0 100 4 -1 -1 4 500 -1 2 -1 -1 -1 -1 -1 -1 -1\n2 1 -1 -1 -1 -1 -1 4 500 -1 -1 -1 "
+        "-1 -1 -1 -1 -1 -1\n"
+    )
     path.write_text(f"; MaxProcs: 8\n{rows}")
     log = read_log(str(path))
     assert unfinished_of(log) is None

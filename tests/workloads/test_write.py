@@ -44,9 +44,17 @@ def test_a_canonical_file_comes_back_byte_for_byte(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(5, "5"), (5.0, "5"), (-1.0, "-1"), (0.5, "0.5"), (1.1234567, "1.123457"), (1e-9, "0"),
-     (-1e-9, "0"), (2.0**53, "9007199254740992")],
-)  # fmt: skip
+    [
+        (5, "5"),
+        (5.0, "5"),
+        (-1.0, "-1"),
+        (0.5, "0.5"),
+        (1.1234567, "1.123457"),
+        (1e-9, "0"),
+        (-1e-9, "0"),
+        (2.0**53, "9007199254740992"),
+    ],
+)
 def test_numbers_are_written_short(value: float, text: str) -> None:
     assert number_text(value) == text
 

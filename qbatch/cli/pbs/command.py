@@ -1,7 +1,9 @@
-"""The common parts of all PBS commands: their surroundings, their messages on stderr, their exit codes, their start.
+"""The common parts of all PBS commands: their surroundings, their messages on stderr, their exit
+codes, their start.
 
-A command exits with the error number of PBS modulo 256 (153 for an unknown job, 35 for a finished one).  It exits with 2 for
-wrong usage and with 255 when no daemon listens.  Of several operands, the last one that failed gives the exit code.
+A command exits with the error number of PBS modulo 256 (153 for an unknown job, 35 for a finished
+one).  It exits with 2 for wrong usage and with 255 when no daemon listens.  Of several operands,
+the last one that failed gives the exit code.
 """
 
 from __future__ import annotations
@@ -30,7 +32,13 @@ VERSION = "23.06.06"
 TORQUE_VERSION = "6.1.3"
 """The version in Torque's dialect; Torque prints it on stderr."""
 
-UNKNOWN_JOB, FINISHED_JOB, NOT_PERMITTED, BAD_STATE, UNKNOWN_QUEUE = 15001, 15139, 15007, 15016, 15018
+UNKNOWN_JOB, FINISHED_JOB, NOT_PERMITTED, BAD_STATE, UNKNOWN_QUEUE = (
+    15001,
+    15139,
+    15007,
+    15016,
+    15018,
+)
 BAD_HOST, TORQUE_BAD_STATE = 15008, 15018
 NO_CONNECTION = 255
 """Exit code of a command that cannot connect to a server."""
@@ -45,8 +53,9 @@ MESSAGES = {
 """The texts of PBS for its error numbers; clients look for them."""
 
 Options = Mapping[str, tuple[str, str]]
-"""The options of a command, by letter: the name of the argument ("" if it takes none) and a line about it.  For an option of
-PBS or Torque without a meaning here, the line states whether the command ignores or refuses it."""
+"""The options of a command, by letter: the name of the argument ("" if it takes none) and a line
+about it.  For an option of PBS or Torque without a meaning here, the line states whether the
+command ignores or refuses it."""
 
 TAKEN = ("", "Ignored.")
 
@@ -61,7 +70,8 @@ Result = TypeVar("Result", bound=msgspec.Struct)
 
 
 class UsageFault(Exception):  # noqa: N818 - a fault of the caller
-    """The command line is wrong; the command prints the message, if any, and the usage text, and exits with 2."""
+    """The command line is wrong; the command prints the message, if any, and the usage text, and
+    exits with 2."""
 
 
 class CommandFault(Exception):  # noqa: N818 - a fault of the caller
@@ -73,7 +83,8 @@ class CommandFault(Exception):  # noqa: N818 - a fault of the caller
 
 
 class Parsed(NamedTuple):
-    """Options in order, as (letter, argument; empty if it takes none), the operands, and those after ``--``."""
+    """Options in order, as (letter, argument; empty if it takes none), the operands, and those
+    after ``--``."""
 
     options: list[tuple[str, str]]
     operands: list[str]
@@ -92,8 +103,8 @@ class Parsed(NamedTuple):
 
 
 def parse_options(arguments: list[str], known: Options, stops_early: bool = False) -> Parsed:
-    """Return the options of ``arguments``, read as the GNU C library reads them: operands may stand between options, and ``--``
-    ends them.
+    """Return the options of ``arguments``, read as the GNU C library reads them: operands may stand
+    between options, and ``--`` ends them.
 
     Raises:
         UsageFault: with the text that getopt(3) prints.
@@ -132,7 +143,8 @@ def parse_options(arguments: list[str], known: Options, stops_early: bool = Fals
 
 
 class Surroundings(NamedTuple):
-    """Where a command runs: its environment, working directory and streams; ``invoked_as`` is argv[0]."""
+    """Where a command runs: its environment, working directory and streams; ``invoked_as`` is
+    argv[0]."""
 
     environment: Mapping[str, str]
     directory: str
@@ -143,9 +155,14 @@ class Surroundings(NamedTuple):
 
     @property
     def is_torque(self) -> bool:
-        """Whether the command uses Torque's dialect: ``QBATCH_DIALECT=torque``, or it was called as ``.../torque/qstat``."""
+        """Whether the command uses Torque's dialect: ``QBATCH_DIALECT=torque``, or it was called as
+        ``.../torque/qstat``."""
         dialect = self.environment.get("QBATCH_DIALECT", "")
-        return dialect.lower() == "torque" if dialect else "torque" in self.invoked_as.split("/")[:-1][-1:]
+        return (
+            dialect.lower() == "torque"
+            if dialect
+            else "torque" in self.invoked_as.split("/")[:-1][-1:]
+        )
 
 
 def surroundings() -> Surroundings:
@@ -155,7 +172,9 @@ def surroundings() -> Surroundings:
     except OSError:
         directory = "/"
     stdin = sys.stdin.buffer if sys.stdin is not None else None
-    return Surroundings(os.environ, directory, stdin, sys.stdout, sys.stderr, sys.argv[0] if sys.argv else "")
+    return Surroundings(
+        os.environ, directory, stdin, sys.stdout, sys.stderr, sys.argv[0] if sys.argv else ""
+    )
 
 
 class Call:
@@ -190,12 +209,14 @@ class Call:
         self.here.out.write(text)
 
     def complain(self, message: str, code: int = 1) -> None:
-        """Write ``NAME: message`` to stderr; the command will exit with ``code``, unless a later operand fails too."""
+        """Write ``NAME: message`` to stderr; the command will exit with ``code``, unless a later
+        operand fails too."""
         self.here.err.write(f"{self.name}: {plain(message)}\n")
         self.code = code
 
     def is_here(self, operand: str) -> bool:
-        """Whether the server named after an operand's ``@``, if any, is the one that answers; print an error if it is not."""
+        """Whether the server named after an operand's ``@``, if any, is the one that answers; print
+        an error if it is not."""
         server = operand.partition("@")[2]
         if server and server not in self._servers:
             try:
@@ -216,7 +237,10 @@ class Call:
         known = MESSAGES.get(error.pbs, "")
         code = code_of(error.pbs)
         if self.here.is_torque and error.pbs == FINISHED_JOB:
-            message, code = "Request invalid for state of job MSG=invalid state for job - COMPLETE", code_of(TORQUE_BAD_STATE)
+            message, code = (
+                "Request invalid for state of job MSG=invalid state for job - COMPLETE",
+                code_of(TORQUE_BAD_STATE),
+            )
         elif error.pbs in (UNKNOWN_JOB, FINISHED_JOB):
             message = known
         elif known and known.lower() not in text.lower():
@@ -248,7 +272,8 @@ class Call:
                 self.job_fault(outcome.error, outcome.name)
 
     def act(self, make: Callable[[tuple[str, ...]], Request], operands: Iterable[str]) -> int:
-        """Send one request about the jobs that the operands name, and report its errors; return the exit code."""
+        """Send one request about the jobs that the operands name, and report its errors; return the
+        exit code."""
         jobs = self.job_ids(operands)
         if jobs:
             try:
@@ -259,8 +284,8 @@ class Call:
 
 
 class Command(NamedTuple):
-    """A command: its name, its description (a line and further paragraphs), its usage text, its options and its action, which
-    takes a call and returns the exit code.
+    """A command: its name, its description (a line and further paragraphs), its usage text, its
+    options and its action, which takes a call and returns the exit code.
 
     ``flags``: long options without an argument, which neither POSIX nor PBS has.
     """
@@ -291,7 +316,12 @@ class Command(NamedTuple):
             early = self.stops_early or "POSIXLY_CORRECT" in here.environment
             end = arguments.index("--") if "--" in arguments else len(arguments)
             own = [word for word in arguments[:end] if word not in self.flags]
-            call = Call(self.name, parse_options([*own, *arguments[end:]], self.options, early), here, arguments)
+            call = Call(
+                self.name,
+                parse_options([*own, *arguments[end:]], self.options, early),
+                here,
+                arguments,
+            )
             call.flags = frozenset(arguments[:end]).intersection(self.flags)
             return self.action(call)
         except UsageFault as fault:
@@ -300,8 +330,15 @@ class Command(NamedTuple):
         except CommandFault as fault:
             text, code = str(fault), fault.code
         except NoDaemon as missing:
-            server = here.environment.get("PBS_DEFAULT") or here.environment.get("PBS_SERVER") or "qbatch"
-            text, code = f"cannot connect to server {server} (errno={missing.number}): {missing}", NO_CONNECTION
+            server = (
+                here.environment.get("PBS_DEFAULT")
+                or here.environment.get("PBS_SERVER")
+                or "qbatch"
+            )
+            text, code = (
+                f"cannot connect to server {server} (errno={missing.number}): {missing}",
+                NO_CONNECTION,
+            )
         except Refusal as refusal:
             text, code = worded(refusal), code_of(refusal.pbs)
         except QbatchError as error:
@@ -330,7 +367,8 @@ class Command(NamedTuple):
         try:
             sys.stderr.flush()
         finally:
-            # Nothing needs a clean-up, and the regular end of the interpreter takes longer than an answer.
+            # Nothing needs a clean-up, and the regular end of the interpreter takes longer than an
+            # answer.
             os._exit(code)
 
 
@@ -355,7 +393,8 @@ def worded(refusal: Refusal) -> str:
 
 
 def code_of(pbs: int) -> int:
-    """Return the exit code of a PBS error number: its low eight bits, never 0; ``NO_CONNECTION`` for a wrong server."""
+    """Return the exit code of a PBS error number: its low eight bits, never 0; ``NO_CONNECTION``
+    for a wrong server."""
     return NO_CONNECTION if pbs == BAD_HOST else pbs % 256 or 1
 
 
@@ -364,13 +403,19 @@ def queue_of(destination: str) -> str:
     return destination.partition("@")[0]
 
 
-def command(usage: str, options: Options | None = None) -> Callable[[Callable[[Call], int]], Command]:
-    """Return a decorator that makes a command from an action; the action's docstring becomes the description."""
-    return lambda action: Command(usage.partition(" ")[0], action.__doc__, usage, options or {}, action)
+def command(
+    usage: str, options: Options | None = None
+) -> Callable[[Callable[[Call], int]], Command]:
+    """Return a decorator that makes a command from an action; the action's docstring becomes the
+    description."""
+    return lambda action: Command(
+        usage.partition(" ")[0], action.__doc__, usage, options or {}, action
+    )
 
 
 def help_of(command: Command) -> tuple[str, list[str], list[tuple[str, str, str]]]:
-    """Return the help of a command: one line, further paragraphs, and its options as (option, argument, meaning)."""
+    """Return the help of a command: one line, further paragraphs, and its options as (option,
+    argument, meaning)."""
     first, *others = (" ".join(part.split()) for part in (command.text or "").split("\n\n"))
     letters = sorted(command.options.items(), key=lambda pair: (pair[0].lower(), pair[0].isupper()))
     options = [(f"-{letter}", argument, meaning) for letter, (argument, meaning) in letters]

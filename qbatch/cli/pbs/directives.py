@@ -1,9 +1,10 @@
 """The directives of a script, its ``#PBS`` lines, and the words in them.  Pure functions.
 
-A first line that begins with ``#!`` or ``:`` is no directive.  The search skips comments and blank lines (also an empty line
-before ``#!``), and the first other line ends it.  Words are quoted as in a shell, and a backslash at the end of a line continues
-it.  Carriage returns and trailing blanks do not count.  A directive without an option has no effect, and a word that begins with
-``#`` ends its line.
+A first line that begins with ``#!`` or ``:`` is no directive.  The search skips comments and blank
+lines (also an empty line before ``#!``), and the first other line ends it.  Words are quoted as in
+a shell, and a backslash at the end of a line continues it.  Carriage returns and trailing blanks do
+not count.  A directive without an option has no effect, and a word that begins with ``#`` ends its
+line.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class Directives(NamedTuple):
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a line; single and double quotes protect blanks, a backslash protects the next letter.
+    """Return the words of a line; single and double quotes protect blanks, a backslash protects the
+    next letter.
 
     Raises:
         ValueError: a quote is not closed.
@@ -45,7 +47,12 @@ def split_words(text: str) -> list[str]:
         elif not quote and letter == "#" and not has_word:
             break
         else:
-            if letter == "\\" and quote != "'" and place < len(text) and (not quote or text[place] in '"\\'):
+            if (
+                letter == "\\"
+                and quote != "'"
+                and place < len(text)
+                and (not quote or text[place] in '"\\')
+            ):
                 letter = text[place]
                 place += 1
             word, has_word = word + letter, True

@@ -1,5 +1,5 @@
-"""The alternate tables of ``qstat``: jobs (-a -i -r -H -u -n -s -T -G -M) and queues (-q).  Pure functions: callers pass the
-present instant, and the time zone comes from :mod:`time`."""
+"""The alternate tables of ``qstat``: jobs (-a -i -r -H -u -n -s -T -G -M) and queues (-q).  Pure
+functions: callers pass the present instant, and the time zone comes from :mod:`time`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _TITLES = ("Job ID", "Username", "Queue", "Jobname", "SessID", "NDS", "TSK")
 
 
 class Look(NamedTuple):
-    """The options of the table: ``unit`` of memory (``g``: -G, ``w``: -M), hosts (-n), comments (-s), one line for each job
-    (-1), estimated starts (-T), wide columns (-w), Torque's letters."""
+    """The options of the table: ``unit`` of memory (``g``: -G, ``w``: -M), hosts (-n), comments
+    (-s), one line for each job (-1), estimated starts (-T), wide columns (-w), Torque's letters."""
 
     unit: str = ""
     has_hosts: bool = False
@@ -44,11 +44,15 @@ def _header(server: str, look: Look) -> str:
         out += f"{indent}               Est\n"
     out += f"{indent}Req'd  Req'd   {last}\n"
     if look.is_wide:
-        out += " ".join(f"{title:<{width}}" for title, width in zip(_TITLES, _WIDE_WIDTHS, strict=True))
+        out += " ".join(
+            f"{title:<{width}}" for title, width in zip(_TITLES, _WIDE_WIDTHS, strict=True)
+        )
         out += " Memory Time  S Time\n"
         return out + " ".join("-" * width for width in _WIDE_WIDTHS) + " ------ ----- - -----\n"
     out += "Job ID          Username Queue    Jobname    SessID NDS TSK Memory Time  S Time\n"
-    return out + "--------------- -------- -------- ---------- ------ --- --- ------ ----- - -----\n"
+    return (
+        out + "--------------- -------- -------- ---------- ------ --- --- ------ ----- - -----\n"
+    )
 
 
 def alternate_table(jobs: Iterable[JobRecord], server: str, now: int, look: Look) -> str:
@@ -63,7 +67,9 @@ def alternate_table(jobs: Iterable[JobRecord], server: str, now: int, look: Look
         estimate = _estimate(job)
         return (1, estimate) if estimate is not None else (2, 0)
 
-    rows = [_row(job, now, look) for job in (sorted(jobs, key=order) if look.has_estimates else jobs)]
+    rows = [
+        _row(job, now, look) for job in (sorted(jobs, key=order) if look.has_estimates else jobs)
+    ]
     return _header(server, look) + "".join(rows) if rows else ""
 
 
@@ -75,7 +81,9 @@ def _row(job: JobRecord, now: int, look: Look) -> str:
     resources = job.resources
     time_resource = "cput" if "cput" in resources else "walltime"
     if look.has_estimates:
-        has_one = job.state in ("Q", "S") or (job.started is None and job.estimated_start is not None)
+        has_one = job.state in ("Q", "S") or (
+            job.started is None and job.estimated_start is not None
+        )
         last = start_text(_estimate(job), now, look.is_wide) if has_one else "--"
     elif used := job.used.get(time_resource, ""):
         last = used
@@ -87,14 +95,21 @@ def _row(job: JobRecord, now: int, look: Look) -> str:
     row, widths = (_WIDE_ROW, (30, 15, 15, 15)) if look.is_wide else (_ROW, (15, 8, 8, 10))
     names = zip((job.user.partition("@")[0], job.queue, job.name), widths[1:], strict=True)
     line = row % (
-        shown_id(job.id, widths[0]), *(whole_cell(name[:width]) for name, width in names),
-        BLANK if job.session is None else str(job.session), resources.get("nodect", BLANK), tasks if tasks != "0" else BLANK,
-        size_in(resources["mem"], look.unit) if "mem" in resources else BLANK, resources.get(time_resource, BLANK),
-        shown_state(job.state, look.is_torque), last,
-    )  # fmt: skip
+        shown_id(job.id, widths[0]),
+        *(whole_cell(name[:width]) for name, width in names),
+        BLANK if job.session is None else str(job.session),
+        resources.get("nodect", BLANK),
+        tasks if tasks != "0" else BLANK,
+        size_in(resources["mem"], look.unit) if "mem" in resources else BLANK,
+        resources.get(time_resource, BLANK),
+        shown_state(job.state, look.is_torque),
+        last,
+    )
     line += " " if look.is_one_line else "\n"
     if look.has_hosts:
-        line += hosts_text((torque_hosts(job) if look.is_torque else job.exec_host) or BLANK, look.is_one_line)
+        line += hosts_text(
+            (torque_hosts(job) if look.is_torque else job.exec_host) or BLANK, look.is_one_line
+        )
     if look.has_comments:
         line += f"   {_comment_text(job.comment, look.is_wide)}\n"
     if look.has_estimates and job.no_estimate:
@@ -103,7 +118,8 @@ def _row(job: JobRecord, now: int, look: Look) -> str:
 
 
 def _comment_text(comment: str, is_wide: bool) -> str:
-    """Return a comment for -s, cut to 74 columns (114 if wide) with ``...`` at its end, but not within a number or a date."""
+    """Return a comment for -s, cut to 74 columns (114 if wide) with ``...`` at its end, but not
+    within a number or a date."""
     width = 114 if is_wide else 74
     shown = plain(comment[: width + 1]) or BLANK
     if len(shown) <= width:
@@ -116,7 +132,8 @@ def _comment_text(comment: str, is_wide: bool) -> str:
 
 
 def hosts_text(hosts: str, is_one_line: bool = False) -> str:
-    """Return exec_host for -n: hosts without their domains, in lines of at most 77 columns that break before a ``+``."""
+    """Return exec_host for -n: hosts without their domains, in lines of at most 77 columns that
+    break before a ``+``."""
     lines, line = [], ""
     for place, part in enumerate(plain(hosts).split("+")):
         name, slash, slots = part.partition("/")
@@ -130,8 +147,8 @@ def hosts_text(hosts: str, is_one_line: bool = False) -> str:
 
 
 def start_text(instant: int | None, now: int, is_wide: bool = False) -> str:
-    """Return an estimated start for -T: ``HH:MM`` today, ``Tu 15`` within a week, ``Nov`` this year, ``2027``, ``>5yrs``;
-    ``?`` if it is not known and ``--`` if it is past."""
+    """Return an estimated start for -T: ``HH:MM`` today, ``Tu 15`` within a week, ``Nov`` this
+    year, ``2027``, ``>5yrs``; ``?`` if it is not known and ``--`` if it is past."""
     if instant is None:
         return "?"
     if instant < now:
@@ -165,11 +182,22 @@ def queue_limits_table(queues: Iterable[QueueRecord], server: str, unit: str = "
         runs = sum(queue.counts.get(letter, 0) for letter in "RSUB")
         waits = sum(queue.counts.get(letter, 0) for letter in "QHW")
         running, waiting = running + runs, waiting + waits
-        out.append(_QUEUE_ROW % (
-            cell(queue.name, 16), "--  " if queue.max_memory is None else size_in(format_size(queue.max_memory), unit), none,
-            none if queue.max_walltime is None else format_duration(queue.max_walltime), "-- ", runs, waits,
-            none if queue.max_running is None else str(queue.max_running), "E" if queue.enabled else "D",
-            "R" if queue.started else "S",
-        ))  # fmt: skip
+        out.append(
+            _QUEUE_ROW
+            % (
+                cell(queue.name, 16),
+                "--  "
+                if queue.max_memory is None
+                else size_in(format_size(queue.max_memory), unit),
+                none,
+                none if queue.max_walltime is None else format_duration(queue.max_walltime),
+                "-- ",
+                runs,
+                waits,
+                none if queue.max_running is None else str(queue.max_running),
+                "E" if queue.enabled else "D",
+                "R" if queue.started else "S",
+            )
+        )
     blank = " " * 47
     return "".join(out) + f"{blank}----- -----\n{blank}{running:5d} {waiting:5d}\n"

@@ -1,4 +1,5 @@
-"""Jobs, queues, servers and hosts as lists of PBS attributes, from which every full format is made.  Pure functions."""
+"""Jobs, queues, servers and hosts as lists of PBS attributes, from which every full format is made.
+Pure functions."""
 
 from __future__ import annotations
 
@@ -11,9 +12,18 @@ from qbatch.wire.records import DEFAULT_PROJECT, HostRecord, JobRecord, QueueRec
 from qbatch.wire.resources import format_duration, format_size
 
 _STATE_COUNTS = {
-    "Transit": "T", "Queued": "Q", "Held": "H", "Waiting": "W", "Running": "RSU", "Exiting": "E", "Begun": "B",
-}  # fmt: skip
-_NAMES_OF_EXTRA = {**{each.field: each.name for each in JOB_ATTRIBUTES}, "init_dir": "init_work_dir"}
+    "Transit": "T",
+    "Queued": "Q",
+    "Held": "H",
+    "Waiting": "W",
+    "Running": "RSU",
+    "Exiting": "E",
+    "Begun": "B",
+}
+_NAMES_OF_EXTRA = {
+    **{each.field: each.name for each in JOB_ATTRIBUTES},
+    "init_dir": "init_work_dir",
+}
 _MOST_NUMBERS = 1000
 _TORQUE_STATES = {"F": "C", "X": "C", "M": "C", "B": "R", "U": "S"}
 _ARRAY_COUNTS = (("Queued", "QHW"), ("Running", "RSU"), ("Exiting", "E"), ("Expired", "XF"))
@@ -34,12 +44,14 @@ class Attribute(NamedTuple):
 
 
 def shown_state(state: str, is_torque: bool) -> str:
-    """Return the state's letter in a dialect; Torque has C for jobs that have ended, and no letter for begun arrays."""
+    """Return the state's letter in a dialect; Torque has C for jobs that have ended, and no letter
+    for begun arrays."""
     return _TORQUE_STATES.get(state, state) if is_torque else state
 
 
 def variable_list(variables: Mapping[str, str]) -> str:
-    """Return the variables as one value, ``A=1,B=x\\,y``, with a backslash before each comma and backslash."""
+    """Return the variables as one value, ``A=1,B=x\\,y``, with a backslash before each comma and
+    backslash."""
     escapes = str.maketrans({"\\": "\\\\", ",": "\\,"})
     return ",".join(f"{name}={value.translate(escapes)}" for name, value in variables.items())
 
@@ -54,11 +66,15 @@ def array_counts(counts: Mapping[str, int]) -> str:
 
 def state_counts(counts: Mapping[str, int]) -> str:
     """Return ``Transit:0 Queued:3 ...`` from counts by letter; suspended jobs count as running."""
-    return "".join(f"{word}:{sum(counts.get(each, 0) for each in letters)} " for word, letters in _STATE_COUNTS.items())
+    return "".join(
+        f"{word}:{sum(counts.get(each, 0) for each in letters)} "
+        for word, letters in _STATE_COUNTS.items()
+    )
 
 
 def job_attributes(job: JobRecord, server: str = "", is_torque: bool = False) -> list[Attribute]:
-    """Return the attributes that a job has, in the order in which ``qstat -f`` of PBS shows them."""
+    """Return the attributes that a job has, in the order in which ``qstat -f`` of PBS shows
+    them."""
     found: list[Attribute] = []
     _add(found, "Job_Name", job.name or "-")
     _add(found, "Job_Owner", job.owner or job.user)
@@ -104,7 +120,11 @@ def torque_hosts(job: JobRecord) -> str:
             numbers = f"{first}-{int(first) + int(count) - 1}"
         for part_of_host in numbers.split(","):
             low, dash, high = part_of_host.partition("-")
-            if not dash or not (low.isdecimal() and high.isdecimal()) or int(high) - int(low) > _MOST_NUMBERS:
+            if (
+                not dash
+                or not (low.isdecimal() and high.isdecimal())
+                or int(high) - int(low) > _MOST_NUMBERS
+            ):
                 # A long range stays one, as in newer releases of Torque.
                 found.append(f"{host}/{part_of_host}" if host else part_of_host)
             else:
@@ -168,7 +188,9 @@ def _add_rest(found: list[Attribute], job: JobRecord, is_torque: bool) -> None:
             _add(found, "deadline_slack", format_duration(job.promised - job.planned))
         _add(found, "price", None if job.price is None else price_text(job.price))
     if job.started is None:
-        starts = (each for each in (job.estimated_start, job.planned, job.promised) if each is not None)
+        starts = (
+            each for each in (job.estimated_start, job.planned, job.promised) if each is not None
+        )
         _add_time(found, "estimated", next(starts, None), "start_time")
     known = {each.name for each in found}
     for field, value in job.extra.items():
@@ -180,93 +202,124 @@ def _add_rest(found: list[Attribute], job: JobRecord, is_torque: bool) -> None:
 def queue_attributes(queue: QueueRecord) -> list[Attribute]:
     """Return the attributes of a queue that ``qstat -Q -f`` shows."""
     default = None if queue.default_walltime is None else format_duration(queue.default_walltime)
-    return _attributes([
-        ("queue_type", "", queue.kind),
-        ("Priority", "", queue.priority or None),
-        ("total_jobs", "", queue.total),
-        ("state_count", "", state_counts(queue.counts)),
-        ("max_queued", "", queue.max_queued),
-        ("max_running", "", queue.max_running),
-        ("max_user_run", "", queue.max_running_per_user),
-        ("resources_max", "mem", None if queue.max_memory is None else format_size(queue.max_memory)),
-        ("resources_max", "ncpus", queue.max_procs),
-        ("resources_max", "walltime", None if queue.max_walltime is None else format_duration(queue.max_walltime)),
-        ("resources_default", "walltime", default),
-        ("route_destinations", "", ",".join(queue.destinations)),
-        ("acl_users", "", ",".join(queue.users)),
-        ("comment", "", queue.comment),
-        ("enabled", "", queue.enabled),
-        ("started", "", queue.started),
-    ])  # fmt: skip
+    return _attributes(
+        [
+            ("queue_type", "", queue.kind),
+            ("Priority", "", queue.priority or None),
+            ("total_jobs", "", queue.total),
+            ("state_count", "", state_counts(queue.counts)),
+            ("max_queued", "", queue.max_queued),
+            ("max_running", "", queue.max_running),
+            ("max_user_run", "", queue.max_running_per_user),
+            (
+                "resources_max",
+                "mem",
+                None if queue.max_memory is None else format_size(queue.max_memory),
+            ),
+            ("resources_max", "ncpus", queue.max_procs),
+            (
+                "resources_max",
+                "walltime",
+                None if queue.max_walltime is None else format_duration(queue.max_walltime),
+            ),
+            ("resources_default", "walltime", default),
+            ("route_destinations", "", ",".join(queue.destinations)),
+            ("acl_users", "", ",".join(queue.users)),
+            ("comment", "", queue.comment),
+            ("enabled", "", queue.enabled),
+            ("started", "", queue.started),
+        ]
+    )
 
 
 def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
     """Return the attributes of the server that ``qstat -B -f`` shows; ``version``: that of PBS."""
-    return _attributes([
-        ("server_state", "", server.state),
-        ("server_host", "", server.name),
-        ("scheduling", "", server.state not in ("Idle", "Paused")),
-        ("total_jobs", "", server.total),
-        ("state_count", "", state_counts(server.counts)),
-        ("managers", "", ",".join(server.managers)),
-        ("operators", "", ",".join(server.operators)),
-        ("default_queue", "", server.default_queue),
-        ("job_history_enable", "", server.is_history_kept),
-        ("comment", "", "; ".join(server.problems)),
-        ("pbs_version", "", version),
-        ("qbatch_version", "", server.version),
-        ("qbatch_policy", "", server.policy),
-        ("qbatch_slice", "", "; ".join(f"{phase.name} on {phase.pool}" for phase in server.phases)),
-    ])  # fmt: skip
+    return _attributes(
+        [
+            ("server_state", "", server.state),
+            ("server_host", "", server.name),
+            ("scheduling", "", server.state not in ("Idle", "Paused")),
+            ("total_jobs", "", server.total),
+            ("state_count", "", state_counts(server.counts)),
+            ("managers", "", ",".join(server.managers)),
+            ("operators", "", ",".join(server.operators)),
+            ("default_queue", "", server.default_queue),
+            ("job_history_enable", "", server.is_history_kept),
+            ("comment", "", "; ".join(server.problems)),
+            ("pbs_version", "", version),
+            ("qbatch_version", "", server.version),
+            ("qbatch_policy", "", server.policy),
+            (
+                "qbatch_slice",
+                "",
+                "; ".join(f"{phase.name} on {phase.pool}" for phase in server.phases),
+            ),
+        ]
+    )
 
 
 def host_attributes(host: HostRecord, version: str) -> list[Attribute]:
     """Return the attributes of a host that ``pbsnodes`` shows; ``version``: that of PBS."""
     slots = [f"{job}/{place}" for place, job in enumerate(host.jobs)]
-    return _attributes([
-        ("Mom", "", host.name),
-        ("ntype", "", "PBS"),
-        ("state", "", host.state),
-        ("pcpus", "", host.cpus),
-        ("jobs", "", ", ".join(slots)),
-        ("resources_available", "arch", "linux"),
-        ("resources_available", "host", host.name),
-        ("resources_available", "mem", format_size(host.memory) if host.memory else None),
-        ("resources_available", "ncpus", host.cpus),
-        ("resources_available", "pool", host.pool),
-        ("resources_available", "vnode", host.name),
-        ("resources_assigned", "mem", format_size(host.memory_used) if host.memory else None),
-        ("resources_assigned", "ncpus", host.cpus_used),
-        ("queue", "", ",".join(host.queues) if len(host.queues) == 1 else ""),
-        ("pbs_version", "", version),
-        ("resv_enable", "", True),
-        ("sharing", "", "default_shared"),
-        ("comment", "", host.comment),
-        ("qbatch_queue", "", ", ".join(host.queue or ())),
-    ])  # fmt: skip
+    return _attributes(
+        [
+            ("Mom", "", host.name),
+            ("ntype", "", "PBS"),
+            ("state", "", host.state),
+            ("pcpus", "", host.cpus),
+            ("jobs", "", ", ".join(slots)),
+            ("resources_available", "arch", "linux"),
+            ("resources_available", "host", host.name),
+            ("resources_available", "mem", format_size(host.memory) if host.memory else None),
+            ("resources_available", "ncpus", host.cpus),
+            ("resources_available", "pool", host.pool),
+            ("resources_available", "vnode", host.name),
+            ("resources_assigned", "mem", format_size(host.memory_used) if host.memory else None),
+            ("resources_assigned", "ncpus", host.cpus_used),
+            ("queue", "", ",".join(host.queues) if len(host.queues) == 1 else ""),
+            ("pbs_version", "", version),
+            ("resv_enable", "", True),
+            ("sharing", "", "default_shared"),
+            ("comment", "", host.comment),
+            ("qbatch_queue", "", ", ".join(host.queue or ())),
+        ]
+    )
 
 
 def torque_host_attributes(host: HostRecord, now: int) -> list[Attribute]:
-    """Return the attributes of a host that Torque's ``pbsnodes`` shows; ``now``: the server's instant in microseconds."""
+    """Return the attributes of a host that Torque's ``pbsnodes`` shows; ``now``: the server's
+    instant in microseconds."""
     state = "job-exclusive" if host.state == "job-busy" else host.state
     seconds, free = now // MICROSECONDS, max(host.memory - host.memory_used, 0)
-    memory = f",totmem={host.memory // 1024}kb,availmem={free // 1024}kb,physmem={host.memory // 1024}kb" if host.memory else ""
+    memory = (
+        f",totmem={host.memory // 1024}kb,availmem={free // 1024}kb,physmem={host.memory // 1024}kb"
+        if host.memory
+        else ""
+    )
     jobs = " ".join(dict.fromkeys(host.jobs))
-    return _attributes([
-        ("state", "", state),
-        ("power_state", "", "Running"),
-        ("np", "", host.cpus),
-        ("ntype", "", "cluster"),
-        ("jobs", "", ", ".join(f"{place}/{job}" for place, job in enumerate(host.jobs))),
-        ("status", "", f"rectime={seconds},jobs={jobs},state={state},ncpus={host.cpus}{memory},opsys=linux"),
-        ("note", "", host.comment),
-        ("mom_service_port", "", 15002),
-        ("mom_manager_port", "", 15003),
-        ("gpus", "", 0),
-    ])  # fmt: skip
+    return _attributes(
+        [
+            ("state", "", state),
+            ("power_state", "", "Running"),
+            ("np", "", host.cpus),
+            ("ntype", "", "cluster"),
+            ("jobs", "", ", ".join(f"{place}/{job}" for place, job in enumerate(host.jobs))),
+            (
+                "status",
+                "",
+                f"rectime={seconds},jobs={jobs},state={state},ncpus={host.cpus}{memory},opsys=linux",
+            ),
+            ("note", "", host.comment),
+            ("mom_service_port", "", 15002),
+            ("mom_manager_port", "", 15003),
+            ("gpus", "", 0),
+        ]
+    )
 
 
 def _attributes(rows: list[tuple[str, str, object]]) -> list[Attribute]:
     return [
-        Attribute(name, resource, str(value)) for name, resource, value in rows if value is not None and value != ""
+        Attribute(name, resource, str(value))
+        for name, resource, value in rows
+        if value is not None and value != ""
     ]

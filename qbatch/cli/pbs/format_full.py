@@ -1,4 +1,5 @@
-"""The full formats: ``-f`` text with its wrapping, ``-F dsv``, ``-F json``, Torque's XML.  Pure functions."""
+"""The full formats: ``-f`` text with its wrapping, ``-F dsv``, ``-F json``, Torque's XML.  Pure
+functions."""
 
 from __future__ import annotations
 
@@ -21,8 +22,10 @@ LINE = 78
 
 
 def wrapped(name: str, value: str) -> str:
-    """Return ``    name = value``, broken as in PBS: at a comma if possible, else at 78 columns.  Further lines begin with a
-    tab, which counts as eight columns."""
+    """Return ``    name = value``, broken as in PBS: at a comma if possible, else at 78 columns.
+
+    Further lines begin with a tab, which counts as eight columns.
+    """
     out = [f"    {name} = "]
     start = len(name) + 7
     for place, part in enumerate(value.split(",")):
@@ -60,12 +63,15 @@ def separated(title: str, attributes: Iterable[Attribute], separator: str = "|")
     """Return one line of ``-F dsv``, with a backslash before a separator inside a value."""
     words = [plain(title)]
     for each in attributes:
-        words.append(f"{plain(each.full_name)}={plain(each.value).replace(separator, chr(92) + separator)}")
+        words.append(
+            f"{plain(each.full_name)}={plain(each.value).replace(separator, chr(92) + separator)}"
+        )
     return separator.join(words) + "\n"
 
 
 def json_value(name: str, value: str) -> str | msgspec.Raw:
-    """Return a value as PBS writes it in JSON: a number if it has the form of one, else a string."""
+    """Return a value as PBS writes it in JSON: a number if it has the form of one, else a
+    string."""
     if name not in _ALWAYS_TEXT and len(value) < 40 and _NUMBER.fullmatch(value):
         return msgspec.Raw(value.encode())
     return value
@@ -84,12 +90,19 @@ def json_object(attributes: Iterable[Attribute]) -> dict[str, object]:
     return found
 
 
-def json_document(server: str, version: str, now: int, kind: str, body: Mapping[str, object]) -> str:
+def json_document(
+    server: str, version: str, now: int, kind: str, body: Mapping[str, object]
+) -> str:
     """Return a whole ``-F json`` answer in ASCII without control characters.
 
-    ``now`` is the server's instant in microseconds, 0 if it is not known; ``kind`` is the key of the body, for example ``Jobs``.
+    ``now`` is the server's instant in microseconds, 0 if it is not known; ``kind`` is the key of
+    the body, for example ``Jobs``.
     """
-    document = {"timestamp": now // MICROSECONDS or int(time.time()), "pbs_version": version, "pbs_server": server or "qbatch"}
+    document = {
+        "timestamp": now // MICROSECONDS or int(time.time()),
+        "pbs_version": version,
+        "pbs_server": server or "qbatch",
+    }
     shown = {**document, kind: body} if body else document
     text = msgspec.json.format(msgspec.json.encode(shown), indent=4).decode()
     if not text.isascii() or "\x7f" in text:

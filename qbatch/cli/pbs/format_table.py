@@ -37,32 +37,42 @@ _TORQUE = (
 
 
 def shown_id(job: str, width: int) -> str:
-    """Return a job's identifier for a table, with the server's name up to its first dot.  A cut adds no mark, so that the text
-    is always the beginning of the whole identifier."""
+    """Return a job's identifier for a table, with the server's name up to its first dot.  A cut
+    adds no mark, so that the text is always the beginning of the whole identifier."""
     if job.count(".") > 1:
         job = ".".join(job.split(".", 2)[:2])
     return whole_cell(job[:width])
 
 
 def job_table(
-    jobs: Iterable[JobRecord], is_wide: bool = False, is_percent: bool = False, is_torque: bool = False
+    jobs: Iterable[JobRecord],
+    is_wide: bool = False,
+    is_percent: bool = False,
+    is_torque: bool = False,
 ) -> str:
     """Return the whole table, empty if there are no jobs."""
     header, row, widths = _WIDE if is_wide else _TORQUE if is_torque and not is_percent else _PLAIN
     id_width, name_width, user_width, queue_width = widths
     rows = []
     for job in jobs:
-        id_, name, queue = shown_id(job.id, id_width), cell(job.name, name_width), cell(job.queue, queue_width)
+        id_, name, queue = (
+            shown_id(job.id, id_width),
+            cell(job.name, name_width),
+            cell(job.queue, queue_width),
+        )
         time_text = percent_done(job) if is_percent else job.used.get("cput", "0")[:8] or "0"
         state = shown_state(job.state, is_torque)[:1]
-        rows.append(row % (id_, name, cell(job.user.partition("@")[0], user_width), time_text, state, queue))
+        rows.append(
+            row % (id_, name, cell(job.user.partition("@")[0], user_width), time_text, state, queue)
+        )
     if is_percent:
         header = header.replace(" Time Use ", "  % done  ")
     return header + "".join(rows) if rows else ""
 
 
 def percent_done(job: JobRecord) -> str:
-    """Return the part of a job that is done, in percent: of an array's subjobs, else of cput or walltime."""
+    """Return the part of a job that is done, in percent: of an array's subjobs, else of cput or
+    walltime."""
     if job.state in ("Q", "T", "W"):
         return "-- "
     if job.state == "X":
@@ -81,7 +91,10 @@ def percent_done(job: JobRecord) -> str:
 
 def _counts(counts: Mapping[str, int]) -> Iterable[str]:
     """Yield the numbers of jobs that are queued, running, held, waiting, in transit, exiting."""
-    return (str(sum(counts.get(letter, 0) for letter in letters))[:5] for letters in ("Q", "RSUB", "H", "W", "T", "E"))
+    return (
+        str(sum(counts.get(letter, 0) for letter in letters))[:5]
+        for letters in ("Q", "RSUB", "H", "W", "T", "E")
+    )
 
 
 def queue_table(queues: Iterable[QueueRecord]) -> str:
@@ -90,7 +103,10 @@ def queue_table(queues: Iterable[QueueRecord]) -> str:
     for queue in queues:
         most, total = str(queue.max_running or 0)[:5], str(queue.total)[:5]
         flags = ["yes" if value else "no" for value in (queue.enabled, queue.started)]
-        rows.append(_QUEUE_ROW % (cell(queue.name, 16), most, total, *flags, *_counts(queue.counts), queue.kind[:4]))
+        rows.append(
+            _QUEUE_ROW
+            % (cell(queue.name, 16), most, total, *flags, *_counts(queue.counts), queue.kind[:4])
+        )
     header = (
         "Queue              Max   Tot Ena Str   Que   Run   Hld   Wat   Trn   Ext Type\n"
         "---------------- ----- ----- --- --- ----- ----- ----- ----- ----- ----- ----\n"

@@ -1,12 +1,33 @@
-"""The short commands about jobs: ``qdel``, ``qhold``, ``qrls``, ``qmove``, ``qorder``, ``qrerun``, ``qrun``, ``qmsg``, ..."""
+"""The short commands about jobs: ``qdel``, ``qhold``, ``qrls``, ``qmove``, ``qorder``, ``qrerun``,
+``qrun``, ``qmsg``, ..."""
 
 from __future__ import annotations
 
 import re
 
-from qbatch.cli.pbs.command import NO_CONNECTION, TAKEN, Call, Command, CommandFault, UsageFault, command, operands_of
+from qbatch.cli.pbs.command import (
+    NO_CONNECTION,
+    TAKEN,
+    Call,
+    Command,
+    CommandFault,
+    UsageFault,
+    command,
+    operands_of,
+)
 from qbatch.wire.records import Outcomes
-from qbatch.wire.requests import Delete, ForceStart, Hold, JobStatus, Message, Move, Order, Release, Rerun, Signal
+from qbatch.wire.requests import (
+    Delete,
+    ForceStart,
+    Hold,
+    JobStatus,
+    Message,
+    Move,
+    Order,
+    Release,
+    Rerun,
+    Signal,
+)
 
 
 @command(
@@ -24,7 +45,11 @@ def qdel(call: Call) -> int:
     """End jobs; a waiting job leaves its queue, a running job gets SIGTERM and, later, SIGKILL."""
     given = call.given
     is_forced, grace = given.has("p"), None
-    for part in ",".join(value for letter, value in given.options if letter == "W").split(",") if given.has("W") else ():
+    for part in (
+        ",".join(value for letter, value in given.options if letter == "W").split(",")
+        if given.has("W")
+        else ()
+    ):
         found = re.fullmatch(r"(?:delay=)?([0-9]{1,6})", part.strip())
         if part.strip() == "force":
             is_forced = True
@@ -41,7 +66,10 @@ def qdel(call: Call) -> int:
         jobs = named + [job.id for job in call.session.jobs(JobStatus(users=mine, is_brief=True))]
     message, with_history = given.last("m"), given.has("x")
     return call.act(
-        lambda ids: Delete(jobs=ids, is_forced=is_forced, with_history=with_history, grace=grace, message=message), jobs
+        lambda ids: Delete(
+            jobs=ids, is_forced=is_forced, with_history=with_history, grace=grace, message=message
+        ),
+        jobs,
     )
 
 
@@ -51,13 +79,19 @@ def _hold_command(name: str, verb: str, request: type[Hold] | type[Release]) -> 
         if not kinds or set(kinds) - set("uospn") or ("n" in kinds and len(kinds) > 1):
             raise UsageFault("illegal -h value")
         jobs = operands_of(call)
-        # The letter p is the hold for a bad password in PBS, which does not exist here; n is no hold.
+        # The letter p is the hold for a bad password in PBS, which does not exist here; n is no
+        # hold.
         letters = kinds.replace("p", "").replace("n", "")
-        return call.act(lambda ids: request(jobs=ids, kinds=letters), jobs) if letters else call.code
+        return (
+            call.act(lambda ids: request(jobs=ids, kinds=letters), jobs) if letters else call.code
+        )
 
     text = f"{verb} holds (``-h u|o|s``, by default user holds)"
     options = {
-        "h": ("hold_list", "Kinds of hold: letters of u (user), o (operator), s (system); n: none."),
+        "h": (
+            "hold_list",
+            "Kinds of hold: letters of u (user), o (operator), s (system); n: none.",
+        ),
         "t": ("array", "Ignored; name the subjobs in the identifier, as in 5[1-3]."),
     }
     return Command(name, text, f"{name} [-h hold_list] job_identifier ...", options, act)
@@ -109,14 +143,18 @@ START_REFUSED = 2
 
 @command(
     "qrun [-a] [-H host[+host...]] job_identifier ...",
-    {"a": ("", "Ignored; the answer always comes with the start."), "H": ("host[+host...]", "Start the jobs on these hosts.")},
+    {
+        "a": ("", "Ignored; the answer always comes with the start."),
+        "H": ("host[+host...]", "Start the jobs on these hosts."),
+    },
 )
 def qrun(call: Call) -> int:
     """Start waiting jobs now, whatever the policy would do, if their resources are free.
 
-    Only operators may do this.  ``-H n1+n2`` names the hosts; without it the server chooses them.  The server refuses a job that
-    is held, waits for a time, is at a run limit or does not fit into the free resources, and names the reason.  It stops no
-    running job for it.  The exit code is 2 if the server refuses a start, as in OpenPBS.
+    Only operators may do this.  ``-H n1+n2`` names the hosts; without it the server chooses them.
+     The server refuses a job that is held, waits for a time, is at a run limit or does not fit into
+    the free resources, and names the reason.  It stops no running job for it.  The exit code is 2
+    if the server refuses a start, as in OpenPBS.
     """
     hosts: tuple[str, ...] = ()
     if call.given.has("H"):  # n1+n2, or in brackets as in exec_vnode: (n1)+(n2)

@@ -1,11 +1,12 @@
 """``pbsdsh``: run a program on the slots of a job, from inside the job.
 
-A slot is a line of the node file.  The hosts here are local processes, so each task is a child of ``pbsdsh``.  It has the
-environment of ``pbsdsh`` with ``PBS_NODENUM`` (the number of its host in the job, from 0), ``PBS_VNODENUM`` (its slot, from 0)
-and ``PBS_TASKNUM`` (from 2: task 1 is the script).  Like a task of PBS, it begins in ``PBS_JOBDIR``.
+A slot is a line of the node file.  The hosts here are local processes, so each task is a child of
+``pbsdsh``.  It has the environment of ``pbsdsh`` with ``PBS_NODENUM`` (the number of its host in
+the job, from 0), ``PBS_VNODENUM`` (its slot, from 0) and ``PBS_TASKNUM`` (from 2: task 1 is the
+script).  Like a task of PBS, it begins in ``PBS_JOBDIR``.
 
-As in OpenPBS (pbsdsh.c), ``pbsdsh`` reports a failed task on stdout and exits with 0.  A signal ends the tasks; the exit code is
-then 1.
+As in OpenPBS (pbsdsh.c), ``pbsdsh`` reports a failed task on stdout and exits with 0.  A signal
+ends the tasks; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -45,10 +46,13 @@ def slots_of(node_file: str) -> list[TaskPlace]:
 
 
 def chosen(slots: list[TaskPlace], copies: int | None, index: int | None) -> list[TaskPlace]:
-    """Return the slots for the program: all, the first ``copies`` (from the first slot again if there are fewer), or one."""
+    """Return the slots for the program: all, the first ``copies`` (from the first slot again if
+    there are fewer), or one."""
     if index is not None:
         return [slots[index % len(slots)]]
-    return [slots[number % len(slots)] for number in range(len(slots) if copies is None else copies)]
+    return [
+        slots[number % len(slots)] for number in range(len(slots) if copies is None else copies)
+    ]
 
 
 def _count(call: Call, letter: str) -> int | None:
@@ -69,13 +73,17 @@ def _slots(call: Call) -> list[TaskPlace]:
         with open(path, encoding="utf-8") as stream:
             slots = slots_of(stream.read())
     except OSError as error:
-        raise CommandFault(f"the node file {path!r} ($PBS_NODEFILE) cannot be read: {error.strerror}") from None
+        raise CommandFault(
+            f"the node file {path!r} ($PBS_NODEFILE) cannot be read: {error.strerror}"
+        ) from None
     if not slots:
         raise CommandFault(f"the node file {path} ($PBS_NODEFILE) names no host")
     return slots
 
 
-def _start(call: Call, number: int, slot: TaskPlace, program: list[str], running: dict[int, int]) -> None:
+def _start(
+    call: Call, number: int, slot: TaskPlace, program: list[str], running: dict[int, int]
+) -> None:
     """Start a task, and put its process into ``running``."""
     places = {"PBS_NODENUM": slot.node, "PBS_VNODENUM": slot.number, "PBS_TASKNUM": number + 2}
     environment = {**call.here.environment, **{name: str(value) for name, value in places.items()}}
@@ -103,7 +111,10 @@ def _wait(call: Call, running: dict[int, int]) -> None:
         number = running.pop(process, None)
         status = os.waitstatus_to_exitcode(how)
         if number is not None and (status or call.given.has("v")):
-            call.write(f"pbsdsh: task 0x{number:08X} exit status {status if status >= 0 else 256 - status}\n")
+            call.write(
+                f"pbsdsh: task 0x{number:08X} exit status "
+                f"{status if status >= 0 else 256 - status}\n"
+            )
 
 
 def _act(call: Call) -> int:
@@ -138,7 +149,10 @@ def _act(call: Call) -> int:
 
 
 OPTIONS = {
-    "c": ("copies", "Run this many tasks, on the first slots; go round again if there are fewer slots."),
+    "c": (
+        "copies",
+        "Run this many tasks, on the first slots; go round again if there are fewer slots.",
+    ),
     "n": ("node_index", "Run on this slot only, counted from 0."),
     "o": ("", "Do not wait for the tasks to end."),
     "s": ("", "Run one task after the other."),

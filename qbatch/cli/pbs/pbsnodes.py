@@ -15,34 +15,54 @@ _Value = str | int | list[str]
 
 
 NodeColumn = tuple[str, str, int]
-"""A column of a summary: its name with ``-F dsv``, its name with ``-F json``, its width (negative: flush left; 0: any width).
-Source: OpenPBS, pbsnodes.c, prt_node_summary."""
+"""A column of a summary: its name with ``-F dsv``, its name with ``-F json``, its width (negative:
+flush left; 0: any width). Source: OpenPBS, pbsnodes.c, prt_node_summary."""
 
 _HEADER = (
-    "vnode           state           OS       hardware host            queue        mem     ncpus   nmics   ngpus  "
+    "vnode           state           OS       hardware host            queue        mem     "
+    "ncpus   nmics   ngpus  "
     "comment\n"
-    "--------------- --------------- -------- -------- --------------- ---------- -------- ------- ------- ------- "
+    "--------------- --------------- -------- -------- --------------- ---------- -------- ------- "
+    "------- ------- "
     "---------\n"
 )
 _COLUMNS: tuple[NodeColumn, ...] = (
-    ("vnode", "", -15), ("state", "State", -15), ("OS", "OS", -8), ("hardware", "hardware", -8), ("host", "host", -15),
-    ("queue", "queue", -10), ("mem", "Memory", 8), ("ncpus", "ncpus", 7), ("nmics", "nmics", 7), ("ngpus", "ngpus", 7),
+    ("vnode", "", -15),
+    ("state", "State", -15),
+    ("OS", "OS", -8),
+    ("hardware", "hardware", -8),
+    ("host", "host", -15),
+    ("queue", "queue", -10),
+    ("mem", "Memory", 8),
+    ("ncpus", "ncpus", 7),
+    ("nmics", "nmics", 7),
+    ("ngpus", "ngpus", 7),
     ("comment", "comment", 0),
-)  # fmt: skip
+)
 _JOBS_HEADER = (
     "                                                        mem       ncpus   nmics   ngpus\n"
-    "vnode           state           njobs   run   susp      f/t        f/t     f/t     f/t   jobs\n"
-    "--------------- --------------- ------ ----- ------ ------------ ------- ------- ------- -------\n"
+    "vnode           state           njobs   run   susp      f/t        f/t     f/t     f/t   "
+    "jobs\n"
+    "--------------- --------------- ------ ----- ------ ------------ ------- ------- ------- "
+    "-------\n"
 )
 _JOBS_COLUMNS: tuple[NodeColumn, ...] = (
-    ("vnode", "", -15), ("state", "State", -15), ("njobs", "Total Jobs", 6), ("run", "Running Jobs", 5),
-    ("susp", "Suspended Jobs", 6), ("mem(f/t)", "mem f/t", 12), ("ncpus(f/t)", "ncpus f/t", 7),
-    ("nmics(f/t)", "nmics f/t", 7), ("ngpus(f/t)", "ngpus f/t", 7), ("jobs", "jobs", 0),
-)  # fmt: skip
+    ("vnode", "", -15),
+    ("state", "State", -15),
+    ("njobs", "Total Jobs", 6),
+    ("run", "Running Jobs", 5),
+    ("susp", "Suspended Jobs", 6),
+    ("mem(f/t)", "mem f/t", 12),
+    ("ncpus(f/t)", "ncpus f/t", 7),
+    ("nmics(f/t)", "nmics f/t", 7),
+    ("ngpus(f/t)", "ngpus f/t", 7),
+    ("jobs", "jobs", 0),
+)
 
 
 def block_text(name: str, attributes: Iterable[Attribute]) -> str:
-    """Return one block of ``pbsnodes -a``: the name of a host, its attributes indented by five, a blank line."""
+    """Return one block of ``pbsnodes -a``: the name of a host, its attributes indented by five, a
+    blank line."""
     lines = [plain(name)]
     lines += [f"     {plain(each.full_name)} = {plain(each.value)}" for each in attributes]
     return "\n".join(lines) + "\n\n"
@@ -77,7 +97,18 @@ def _summary(host: HostRecord, has_jobs: bool) -> list[tuple[NodeColumn, _Value]
         jobs = list(dict.fromkeys(host.jobs))
         memory = f"{short_size(max(host.memory - host.memory_used, 0))}/{short_size(host.memory)}"
         processors = f"{host.cpus - host.cpus_used}/{host.cpus}"
-        found: list[_Value] = [host.name, host.state, len(jobs), len(jobs), 0, memory, processors, "0/0", "0/0", jobs]
+        found: list[_Value] = [
+            host.name,
+            host.state,
+            len(jobs),
+            len(jobs),
+            0,
+            memory,
+            processors,
+            "0/0",
+            "0/0",
+            jobs,
+        ]
         return list(zip(_JOBS_COLUMNS, found, strict=True))
     queue = host.queues[0] if len(host.queues) == 1 else "--"
     memory, comment = short_size(host.memory), host.comment or "--"
@@ -85,7 +116,9 @@ def _summary(host: HostRecord, has_jobs: bool) -> list[tuple[NodeColumn, _Value]
     return list(zip(_COLUMNS, found, strict=True))
 
 
-def summary_table(hosts: Iterable[HostRecord], server: str, has_jobs: bool = False, is_long: bool = False) -> str:
+def summary_table(
+    hosts: Iterable[HostRecord], server: str, has_jobs: bool = False, is_long: bool = False
+) -> str:
     """Return the table of ``pbsnodes -S`` (``-Sj`` with jobs; ``-L`` without cutting texts)."""
 
     def shown(value: _Value, width: int) -> str:
@@ -95,7 +128,10 @@ def summary_table(hosts: Iterable[HostRecord], server: str, has_jobs: bool = Fal
             return f"{whole_cell(str(value)) if is_long else cell(str(value), -width):<{-width}}"
         return f"{plain(str(value)):>{width}}" if width else plain(str(value))
 
-    rows = [" ".join(shown(value, width) for (_, _, width), value in _summary(host, has_jobs)) + "\n" for host in hosts]
+    rows = [
+        " ".join(shown(value, width) for (_, _, width), value in _summary(host, has_jobs)) + "\n"
+        for host in hosts
+    ]
     return (_JOBS_HEADER if has_jobs else _HEADER) + "".join(rows)
 
 
@@ -109,7 +145,8 @@ def summary_line(host: HostRecord, has_jobs: bool, separator: str) -> str:
 
 
 def summary_object(host: HostRecord, has_jobs: bool) -> dict[str, object]:
-    """Return a host as an object for ``pbsnodes -S -F json`` (``-Sj`` with jobs), without its name, which is the key."""
+    """Return a host as an object for ``pbsnodes -S -F json`` (``-Sj`` with jobs), without its name,
+    which is the key."""
     return {name: value for (_, name, _), value in _summary(host, has_jobs) if name}
 
 
@@ -133,9 +170,13 @@ def _act(call: Call) -> int:
             raise UsageFault("no host is named")
         action = "drain" if given.has("o") else "resume" if given.has("rc") else "comment"
         comment = given.last("C") if given.has("C") else None
-        for outcome in call.ask(HostControl(hosts=names, action=action, comment=comment), Outcomes).outcomes:
+        for outcome in call.ask(
+            HostControl(hosts=names, action=action, comment=comment), Outcomes
+        ).outcomes:
             if outcome.error is not None:
-                call.complain(f"{outcome.error.message} {outcome.name}".rstrip(), code_of(outcome.error.pbs))
+                call.complain(
+                    f"{outcome.error.message} {outcome.name}".rstrip(), code_of(outcome.error.pbs)
+                )
         return call.code
     answer = call.ask(HostStatus(hosts=names), Hosts)
     call.write(_text(call, answer, style))
@@ -147,12 +188,17 @@ def _act(call: Call) -> int:
 def _text(call: Call, answer: Hosts, style: str) -> str:
     given, hosts = call.given, answer.hosts
     if given.has("l"):
-        return "".join(host_line(host) for host in hosts if host.state not in ("free", "job-busy", "job-exclusive"))
+        return "".join(
+            host_line(host)
+            for host in hosts
+            if host.state not in ("free", "job-busy", "job-exclusive")
+        )
     is_summary, has_jobs = given.has("S"), given.has("j")
     separator = given.last("D") or "|"
     if style == "json":
         found = {
-            host.name: summary_object(host, has_jobs) if is_summary else host_object(host, VERSION) for host in hosts
+            host.name: summary_object(host, has_jobs) if is_summary else host_object(host, VERSION)
+            for host in hosts
         }
         return json_document(answer.server, VERSION, answer.now, "nodes", found)
     if is_summary and style != "dsv":
@@ -160,9 +206,14 @@ def _text(call: Call, answer: Hosts, style: str) -> str:
     if is_summary:
         return "".join(summary_line(host, has_jobs, separator) for host in hosts)
     if style == "dsv":
-        return "".join(separated(f"Name={host.name}", host_attributes(host, VERSION), separator) for host in hosts)
+        return "".join(
+            separated(f"Name={host.name}", host_attributes(host, VERSION), separator)
+            for host in hosts
+        )
     if call.here.is_torque:
-        return "".join(block_text(host.name, torque_host_attributes(host, answer.now)) for host in hosts)
+        return "".join(
+            block_text(host.name, torque_host_attributes(host, answer.now)) for host in hosts
+        )
     return "".join(block_text(host.name, host_attributes(host, VERSION)) for host in hosts)
 
 

@@ -12,12 +12,24 @@ from qbatch.wire.attributes import BY_NAME
 from qbatch.wire.requests import Alter, Changes
 from qbatch.wire.resources import parse_demand
 
-USAGE = "\n       ".join((
-    "qalter [-a date_time] [-A account_string] [-c interval] [-e path] [-h hold_list] [-j oe|eo|n] [-k keep]",
-    "[-l resource_list] [-m mail_options] [-M user_list] [-N jobname] [-o path] [-p priority] [-P project]",
-    "[-r y|n] [-S path_list] [-t %max] [-u user_list] [-v variable_list] [-W otherattributes=value...]",
-    "job_identifier ...",
-))  # fmt: skip
+USAGE = "\n       ".join(
+    (
+        (
+            "qalter [-a date_time] [-A account_string] [-c interval] [-e path] [-h hold_list] [-j "
+            "oe|eo|n] [-k keep]"
+        ),
+        (
+            "[-l resource_list] [-m mail_options] [-M user_list] [-N jobname] [-o path] [-p "
+            "priority] "
+            "[-P project]"
+        ),
+        (
+            "[-r y|n] [-S path_list] [-t %max] [-u user_list] [-v variable_list] [-W "
+            "otherattributes=value...]"
+        ),
+        "job_identifier ...",
+    )
+)
 
 
 def read_changes(call: Call) -> Changes:
@@ -26,7 +38,9 @@ def read_changes(call: Call) -> Changes:
     Raises:
         CommandFault: a value is illegal.
     """
-    gathered = Gathered(working_directory(call.here), call.here.environment, is_torque=call.here.is_torque)
+    gathered = Gathered(
+        working_directory(call.here), call.here.environment, is_torque=call.here.is_torque
+    )
     changed: dict[str, Any] = {}
     rest: list[tuple[str, str]] = []
     for letter, value in call.given.options:
@@ -59,7 +73,9 @@ def read_changes(call: Call) -> Changes:
     fixed = [*gathered.extra, *(name for name in changed if name not in Changes.__struct_fields__)]
     if fixed:
         raise CommandFault(f"{fixed[0]} cannot be changed: it belongs to the submission", 2)
-    return Changes(**{name: value for name, value in changed.items() if name in Changes.__struct_fields__})
+    return Changes(
+        **{name: value for name, value in changed.items() if name in Changes.__struct_fields__}
+    )
 
 
 def _act(call: Call) -> int:

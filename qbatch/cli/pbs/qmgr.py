@@ -1,8 +1,9 @@
 """``qmgr``: show the server, queues and hosts, and set some attributes while the server runs.
 
-A command is ``VERB OBJECT [NAMES] [ATTRIBUTE = VALUE, ...]``; its first two words may be cut short.  Commands come from ``-c``
-or from standard input.  ``list`` shows attributes, ``print`` writes them as commands.  ``set`` enables and starts queues, and
-sets the state and the comment of a host.  The configuration file sets all else; ``qmgr`` refuses it and names the key.
+A command is ``VERB OBJECT [NAMES] [ATTRIBUTE = VALUE, ...]``; its first two words may be cut short.
+ Commands come from ``-c`` or from standard input.  ``list`` shows attributes, ``print`` writes them
+as commands.  ``set`` enables and starts queues, and sets the state and the comment of a host.  The
+configuration file sets all else; ``qmgr`` refuses it and names the key.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from qbatch.cli.pbs.command import MESSAGES, VERSION, Call, Command, code_of, queue_of, worded
-from qbatch.cli.pbs.format_attributes import Attribute, host_attributes, queue_attributes, server_attributes
+from qbatch.cli.pbs.format_attributes import (
+    Attribute,
+    host_attributes,
+    queue_attributes,
+    server_attributes,
+)
 from qbatch.cli.pbs.format_full import full_text
 from qbatch.cli.pbs.text import plain
 from qbatch.wire.errors import ErrorRecord, Refusal
@@ -32,42 +38,100 @@ HELP = """Commands (words may be cut short):
 All else is in the configuration file (qbatch config keys), and qbatch reload puts it in force.
 """
 
-VERBS = ("active", "create", "delete", "exit", "export", "help", "import", "list", "print", "quit", "set", "unset")
+VERBS = (
+    "active",
+    "create",
+    "delete",
+    "exit",
+    "export",
+    "help",
+    "import",
+    "list",
+    "print",
+    "quit",
+    "set",
+    "unset",
+)
 KINDS = {"server": "Server", "queue": "Queue", "node": "Node"}
 """The kinds of objects, and their titles in ``list``."""
 
 _TITLES = {
-    "server": "Set server attributes", "queue": "Create queues and set their attributes",
+    "server": "Set server attributes",
+    "queue": "Create queues and set their attributes",
     "node": "Create nodes and set their properties",
-}  # fmt: skip
+}
 
 SYNTAX, UNKNOWN_ATTRIBUTE, READ_ONLY, BAD_VALUE, NOT_SUPPORTED = 1, 15002, 15003, 15014, 15029
 """The exit code of a wrong command; error numbers of PBS."""
 
 QUEUE_KEYS = {
-    "priority": "priority", "queue_type": "destinations", "route_destinations": "destinations", "acl_users": "users",
-    "acl_user_enable": "users", "acl_groups": "groups", "acl_group_enable": "groups", "max_queuable": "max_queued",
-    "max_queued": "max_queued", "max_running": "max_running", "max_run": "max_running", "max_user_run": "max_running_per_user",
-    "max_user_queuable": "max_queued_per_user", "resources_max.ncpus": "max_procs", "resources_max.mem": "max_memory",
-    "resources_max.walltime": "max_walltime", "resources_min.ncpus": "min_procs", "resources_min.walltime": "min_walltime",
-    "resources_default.walltime": "default_walltime", "resources_default.mem": "default_memory", "kill_delay": "kill_delay",
-}  # fmt: skip
+    "priority": "priority",
+    "queue_type": "destinations",
+    "route_destinations": "destinations",
+    "acl_users": "users",
+    "acl_user_enable": "users",
+    "acl_groups": "groups",
+    "acl_group_enable": "groups",
+    "max_queuable": "max_queued",
+    "max_queued": "max_queued",
+    "max_running": "max_running",
+    "max_run": "max_running",
+    "max_user_run": "max_running_per_user",
+    "max_user_queuable": "max_queued_per_user",
+    "resources_max.ncpus": "max_procs",
+    "resources_max.mem": "max_memory",
+    "resources_max.walltime": "max_walltime",
+    "resources_min.ncpus": "min_procs",
+    "resources_min.walltime": "min_walltime",
+    "resources_default.walltime": "default_walltime",
+    "resources_default.mem": "default_memory",
+    "kill_delay": "kill_delay",
+}
 SERVER_KEYS = {
-    "default_queue": "default_queue", "managers": "managers", "operators": "operators", "job_history_enable": "history",
-    "job_history_duration": "history_kept", "max_array_size": "max_array", "max_queued": "max_jobs",
-    "max_user_queued": "max_jobs_per_user", "mailer": "mail_command", "kill_delay": "kill_delay",
-}  # fmt: skip
+    "default_queue": "default_queue",
+    "managers": "managers",
+    "operators": "operators",
+    "job_history_enable": "history",
+    "job_history_duration": "history_kept",
+    "max_array_size": "max_array",
+    "max_queued": "max_jobs",
+    "max_user_queued": "max_jobs_per_user",
+    "mailer": "mail_command",
+    "kill_delay": "kill_delay",
+}
 NODE_KEYS = {
-    "resources_available.ncpus": "cpus", "resources_available.mem": "memory", "np": "cpus", "pcpus": "cpus", "queue": "pool",
-}  # fmt: skip
+    "resources_available.ncpus": "cpus",
+    "resources_available.mem": "memory",
+    "np": "cpus",
+    "pcpus": "cpus",
+    "queue": "pool",
+}
 """The key of the configuration for each attribute of PBS."""
 
-_KEYS = {"server": (SERVER_KEYS, "at the top"), "queue": (QUEUE_KEYS, "of its [[queue]]"), "node": (NODE_KEYS, "of its [[pool]]")}
+_KEYS = {
+    "server": (SERVER_KEYS, "at the top"),
+    "queue": (QUEUE_KEYS, "of its [[queue]]"),
+    "node": (NODE_KEYS, "of its [[pool]]"),
+}
 
 _SHOWN_ONLY = {
-    "total_jobs", "state_count", "server_state", "server_host", "pbs_version", "qbatch_version", "qbatch_policy", "qbatch_slice",
-    "Mom", "ntype", "pcpus", "jobs", "resources_assigned", "sharing", "qbatch_queue", "resv_enable",
-}  # fmt: skip
+    "total_jobs",
+    "state_count",
+    "server_state",
+    "server_host",
+    "pbs_version",
+    "qbatch_version",
+    "qbatch_policy",
+    "qbatch_slice",
+    "Mom",
+    "ntype",
+    "pcpus",
+    "jobs",
+    "resources_assigned",
+    "sharing",
+    "qbatch_queue",
+    "resv_enable",
+}
 """Attributes that ``print`` leaves out: the server sets them."""
 
 _PRINTED_OF_NODES = ("comment", "resources_available.ncpus", "resources_available.mem")
@@ -134,7 +198,9 @@ def parse(line: str) -> Directive:
         found = re.match(rf"({_NAME}(?:,{_NAME})*)(?:\s+|$)(?![+-]?=)", rest)
         found = found if found is not None and found[1] else None
         names = tuple(found[1].split(",")) if found is not None else ()
-    return Directive(verb, kind, names, _changes(rest if found is None else rest[found.end() :], verb))
+    return Directive(
+        verb, kind, names, _changes(rest if found is None else rest[found.end() :], verb)
+    )
 
 
 def _changes(rest: str, verb: str) -> tuple[Change, ...]:
@@ -142,7 +208,10 @@ def _changes(rest: str, verb: str) -> tuple[Change, ...]:
     while place < len(rest):
         found = _CHANGE.match(rest, place)
         if found is None or (found[4] and found.end() == len(rest)):
-            raise SyntaxFault(f"not of the form attribute = value, ...: {plain(rest[place : place + 60].strip())!r}")
+            raise SyntaxFault(
+                "not of the form attribute = value, ...: "
+                f"{plain(rest[place : place + 60].strip())!r}"
+            )
         attribute, sign, value, _ = found.groups()
         if bool(sign) != (verb == "set") and verb in ("set", "unset", "list", "print"):
             wanted = "attribute = value" if verb == "set" else "attribute"
@@ -183,18 +252,30 @@ class Manager:
         elif verb == "list":
             wanted = {change.attribute.lower() for change in changes}
             for name, attributes in self.objects(kind, names):
-                shown = [each for each in attributes if not wanted or {each.name.lower(), each.full_name.lower()} & wanted]
+                shown = [
+                    each
+                    for each in attributes
+                    if not wanted or {each.name.lower(), each.full_name.lower()} & wanted
+                ]
                 self.call.write(full_text(f"{KINDS[kind]} {name}".rstrip(), shown))
         elif verb == "print":
             self.call.write("".join(self.printed(kind, names)))
         elif verb in ("set", "unset"):
             self.change(kind, names, verb, changes)
         else:
-            table = {"queue": "a table [[queue]]", "node": "the hosts of a [[pool]]", "server": "its key server"}[kind]
-            raise DirectiveFault(f"{verb} {kind}: write {table} in the configuration, then qbatch reload", NOT_SUPPORTED)
+            table = {
+                "queue": "a table [[queue]]",
+                "node": "the hosts of a [[pool]]",
+                "server": "its key server",
+            }[kind]
+            raise DirectiveFault(
+                f"{verb} {kind}: write {table} in the configuration, then qbatch reload",
+                NOT_SUPPORTED,
+            )
 
     def is_here(self, name: str) -> bool:
-        """Whether ``name@server`` names the server that answers (also as ``default``); print an error if it does not."""
+        """Whether ``name@server`` names the server that answers (also as ``default``); print an
+        error if it does not."""
         return name.endswith("@default") or self.call.is_here(name)
 
     def objects(self, kind: str, names: tuple[str, ...]) -> Iterator[tuple[str, list[Attribute]]]:
@@ -225,16 +306,25 @@ class Manager:
                 yield f"#\n# Create and define {of}\n#\ncreate {of}\n"
             for each in attributes:
                 # A state that jobs cause is not set by a command.
-                is_set = each.full_name in _PRINTED_OF_NODES or (each.name == "state" and each.value == "offline")
+                is_set = each.full_name in _PRINTED_OF_NODES or (
+                    each.name == "state" and each.value == "offline"
+                )
                 if each.name in _SHOWN_ONLY or (kind == "node" and not is_set):
                     continue
                 parts = each.value.split(",") if each.name in _LISTS else [each.value]
                 for place, part in enumerate(parts):
-                    text = part if re.fullmatch(r"[\w.:@/+-]+", part) else '"' + part.replace('"', "'") + '"'
+                    text = (
+                        part
+                        if re.fullmatch(r"[\w.:@/+-]+", part)
+                        else '"' + part.replace('"', "'") + '"'
+                    )
                     yield f"set {of} {each.full_name} {'+=' if place else '='} {text}\n"
 
-    def change(self, kind: str, names: tuple[str, ...], verb: str, changes: tuple[Change, ...]) -> None:
-        """Set or unset attributes of each named object; change nothing if one attribute cannot be set."""
+    def change(
+        self, kind: str, names: tuple[str, ...], verb: str, changes: tuple[Change, ...]
+    ) -> None:
+        """Set or unset attributes of each named object; change nothing if one attribute cannot be
+        set."""
         if kind != "server" and not names:
             raise DirectiveFault(f"No Active {KINDS[kind]}s, nothing done.", NOT_SUPPORTED)
         requests: list[QueueControl | HostControl] = []
@@ -242,15 +332,26 @@ class Manager:
         for attribute, sign, given in changes:
             name, value = attribute.lower(), given.lower()
             if kind == "node" and name == "comment":
-                requests.append(HostControl(hosts=names, action=name, comment="" if verb == "unset" else given))
+                requests.append(
+                    HostControl(hosts=names, action=name, comment="" if verb == "unset" else given)
+                )
             elif kind == "node" and name == "state" and verb != "unset":
                 if value not in ("offline", "free") or (sign != "=" and value == "free"):
                     way_out = "(qbatch host down NAME takes a host down)"
-                    raise DirectiveFault(f"state is offline or free, not {plain(given[:40])!r} {way_out}", BAD_VALUE)
-                requests.append(HostControl(hosts=names, action="drain" if value == "offline" and sign != "-=" else "resume"))
+                    raise DirectiveFault(
+                        f"state is offline or free, not {plain(given[:40])!r} {way_out}", BAD_VALUE
+                    )
+                requests.append(
+                    HostControl(
+                        hosts=names,
+                        action="drain" if value == "offline" and sign != "-=" else "resume",
+                    )
+                )
             elif kind == "queue" and name in ("enabled", "started") and verb != "unset":
                 if value not in ("true", "t", "1", "y", "false", "f", "0", "n") or sign != "=":
-                    raise DirectiveFault(f"{attribute} is True or False, not {plain(given[:40])!r}", BAD_VALUE)
+                    raise DirectiveFault(
+                        f"{attribute} is True or False, not {plain(given[:40])!r}", BAD_VALUE
+                    )
                 flags[name] = value in ("true", "t", "1", "y")
             else:
                 raise _fault_of(kind, attribute)
@@ -259,10 +360,15 @@ class Manager:
         for request in requests:
             for outcome in self.call.ask(request, Outcomes).outcomes:
                 if outcome.error is not None:
-                    self.report(outcome.name, MESSAGES.get(outcome.error.pbs, outcome.error.message), outcome.error.pbs)
+                    self.report(
+                        outcome.name,
+                        MESSAGES.get(outcome.error.pbs, outcome.error.message),
+                        outcome.error.pbs,
+                    )
 
     def report(self, name: str, message: str, pbs: int) -> None:
-        """Report an error in the words of qmgr (with -z print nothing); the last error gives the exit code."""
+        """Report an error in the words of qmgr (with -z print nothing); the last error gives the
+        exit code."""
         self.call.code = code_of(pbs)
         if not self.call.given.has("z"):
             self.call.here.err.write(f"qmgr obj={plain(name)} svr=default: {plain(message)}\n")
@@ -280,12 +386,15 @@ def _fault_of(kind: str, attribute: str) -> DirectiveFault:
     elif attribute in _SHOWN_ONLY or attribute.lower() in ("enabled", "started", "state"):
         text = attribute
     else:
-        return DirectiveFault(f"Undefined attribute: a {kind} has no {plain(attribute[:40])}", UNKNOWN_ATTRIBUTE)
+        return DirectiveFault(
+            f"Undefined attribute: a {kind} has no {plain(attribute[:40])}", UNKNOWN_ATTRIBUTE
+        )
     return DirectiveFault(f"Cannot set attribute, read only: {text}", READ_ONLY)
 
 
 def _lines(call: Call) -> Iterator[str]:
-    """Yield the command of -c, or those of standard input, in which a backslash at the end continues a line."""
+    """Yield the command of -c, or those of standard input, in which a backslash at the end
+    continues a line."""
     if call.given.has("c"):
         yield call.given.last("c")
         return

@@ -16,18 +16,33 @@ from qbatch.wire.records import DEFAULT_PROJECT, JobRecord
 from qbatch.wire.requests import STATES, JobStatus
 from qbatch.wire.resources import parse_duration, parse_size
 
-USAGE = "\n       ".join((
-    "qselect [-a [op]date_time] [-A account_string] [-c [op]interval] [-h hold_list] [-H] [-J] [-l resource_list]",
-    "[-N name] [-p [op]priority] [-P project] [-q destination] [-r y|n] [-s states] [-t [c|e|m|q|s][op]date_time]",
-    "[-T] [-u user_list] [-x]",
-))  # fmt: skip
+USAGE = "\n       ".join(
+    (
+        (
+            "qselect [-a [op]date_time] [-A account_string] [-c [op]interval] [-h hold_list] [-H] "
+            "[-J] "
+            "[-l resource_list]"
+        ),
+        (
+            "[-N name] [-p [op]priority] [-P project] [-q destination] [-r y|n] [-s states] [-t "
+            "[c|e|m|q|s][op]date_time]"
+        ),
+        "[-T] [-u user_list] [-x]",
+    )
+)
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     name: getattr(operator, name) for name in ("eq", "ne", "ge", "gt", "le", "lt")
 }
 _TIMES = {
-    "a": "not_before", "c": "submitted", "e": "eligible", "g": "eligible", "m": "modified", "q": "queued", "s": "started",
-}  # fmt: skip
+    "a": "not_before",
+    "c": "submitted",
+    "e": "eligible",
+    "g": "eligible",
+    "m": "modified",
+    "q": "queued",
+    "s": "started",
+}
 Test = Callable[[JobRecord], bool]
 
 
@@ -41,7 +56,8 @@ def _comparison(letter: str, value: str) -> tuple[Callable[[Any, Any], bool], st
 
 
 def _resource_test(part: str) -> Test:
-    """Return the test of one part of -l: ``ncpus.ge.4``, ``walltime.lt.1:00:00``, ``place=free``."""
+    """Return the test of one part of -l: ``ncpus.ge.4``, ``walltime.lt.1:00:00``,
+    ``place=free``."""
     found = re.fullmatch(r"\s*([A-Za-z_]\w*)(?:\.(eq|ne|ge|gt|le|lt)\.|=)(.*)", part)
     if found is None:
         raise illegal("l", f"{part!r} is not of the form name.op.value")
@@ -127,14 +143,23 @@ def _act(call: Call) -> int:
     try:
         for page in call.session.pages(question):
             server = f"@{page.server}" if is_posix else ""
-            call.write("".join(f"{plain(job.id)}{server}\n" for job in page.jobs if all(test(job) for test in tests)))
+            call.write(
+                "".join(
+                    f"{plain(job.id)}{server}\n"
+                    for job in page.jobs
+                    if all(test(job) for test in tests)
+                )
+            )
     except Refusal as refusal:
         call.job_fault(refusal.record, queue)
     return call.code
 
 
 OPTIONS = {
-    "a": ("[op]date_time", "Select by the time from which the job may start; op: .eq. .ne. .ge. .gt. .le. .lt."),
+    "a": (
+        "[op]date_time",
+        "Select by the time from which the job may start; op: .eq. .ne. .ge. .gt. .le. .lt.",
+    ),
     "A": ("account_string", "Select by the account."),
     "c": ("interval", "Select by the checkpointing that the job asks for."),
     "h": ("hold_list", "Select by the exact set of holds."),
@@ -147,7 +172,10 @@ OPTIONS = {
     "q": ("destination", "Select by the queue."),
     "r": ("y|n", "Select by whether the job may run again."),
     "s": ("states", "Select by the state: letters of B E F H M Q R S T U W X."),
-    "t": ("[c|e|m|q|s][op]date_time", "Select by an instant: submitted, eligible, modified, queued, started."),
+    "t": (
+        "[c|e|m|q|s][op]date_time",
+        "Select by an instant: submitted, eligible, modified, queued, started.",
+    ),
     "T": ("", "Select each subjob of arrays too."),
     "u": ("user_list", "Select by the user."),
     "x": ("", "Select finished jobs too."),

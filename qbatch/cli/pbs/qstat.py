@@ -1,6 +1,7 @@
 """``qstat``: show jobs (the default), queues (-Q, -q) or the server (-B).
 
-The module imports rare formats only when they are used, because clients ask again and again for the plain table.
+The module imports rare formats only when they are used, because clients ask again and again for the
+plain table.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class QstatOptions(NamedTuple):
 
     @property
     def is_alternate(self) -> bool:
-        """Whether to show the alternate table: with one of its options, but not with -f and -w together.
+        """Whether to show the alternate table: with one of its options, but not with -f and -w
+        together.
 
         In Torque's dialect, -f always gives the full listing (with -u, of the user's jobs).
         """
@@ -101,9 +103,13 @@ def read_options(call: Call) -> QstatOptions:
         raise UsageFault("conflicting options.")
     if style not in ("", "json", "dsv", "default"):
         raise UsageFault(f"illegal -F value {style}")
-    states = "EHQTW" if "i" in letters else "RS" if "r" in letters else "MFX" if "H" in letters else ""
+    states = (
+        "EHQTW" if "i" in letters else "RS" if "r" in letters else "MFX" if "H" in letters else ""
+    )
     separator = call.given.last("D") or "|"
-    return QstatOptions(letters, style, separator, tuple(users), states, "f" in letters, call.here.is_torque)
+    return QstatOptions(
+        letters, style, separator, tuple(users), states, "f" in letters, call.here.is_torque
+    )
 
 
 def _act(call: Call) -> int:
@@ -126,7 +132,9 @@ def _show_queues(call: Call, options: QstatOptions) -> None:
     if "q" in options.letters:
         from qbatch.cli.pbs.format_alternate import queue_limits_table
 
-        call.write(queue_limits_table(answer.queues, answer.server, options.unit) if answer.queues else "")
+        call.write(
+            queue_limits_table(answer.queues, answer.server, options.unit) if answer.queues else ""
+        )
     elif options.is_full:
         from qbatch.cli.pbs.format_attributes import queue_attributes
 
@@ -150,7 +158,15 @@ def _show_server(call: Call, options: QstatOptions) -> None:
         from qbatch.cli.pbs.format_attributes import server_attributes
 
         now = server.clock.now if server.clock is not None else 0
-        call.write(_full_text("Server", [(server.name, server_attributes(server, VERSION))], options, server.name, now))
+        call.write(
+            _full_text(
+                "Server",
+                [(server.name, server_attributes(server, VERSION))],
+                options,
+                server.name,
+                now,
+            )
+        )
     else:
         from qbatch.cli.pbs.format_table import server_table
 
@@ -158,15 +174,23 @@ def _show_server(call: Call, options: QstatOptions) -> None:
 
 
 def _full_text(
-    kind: str, named: Iterable[tuple[str, list[Attribute]]], options: QstatOptions, server: str, now: int
-) -> str:  # fmt: skip
+    kind: str,
+    named: Iterable[tuple[str, list[Attribute]]],
+    options: QstatOptions,
+    server: str,
+    now: int,
+) -> str:
     """Return all attributes of named objects in the format that the options ask for."""
     from qbatch.cli.pbs.format_full import full_text, json_document, json_object, separated
 
     if options.style == "json":
-        return json_document(server, VERSION, now, kind, {name: json_object(each) for name, each in named})
+        return json_document(
+            server, VERSION, now, kind, {name: json_object(each) for name, each in named}
+        )
     if options.style == "dsv":
-        return "".join(separated(f"{kind}: {name}", each, options.separator) for name, each in named)
+        return "".join(
+            separated(f"{kind}: {name}", each, options.separator) for name, each in named
+        )
     is_wide = bool(options.letters & {"w", "1"})
     return "".join(full_text(f"{kind}: {name}", each, is_wide) for name, each in named)
 
@@ -201,9 +225,13 @@ class Listing:
         letters = self.options.letters
         is_table = not self.options.is_full and not self.options.is_xml and not letters & set("nsp")
         return JobStatus(
-            finished=finished, subjobs="t" in letters, arrays_only="J" in letters, is_brief=is_table,
-            with_estimates="T" in letters, **chosen,
-        )  # fmt: skip
+            finished=finished,
+            subjobs="t" in letters,
+            arrays_only="J" in letters,
+            is_brief=is_table,
+            with_estimates="T" in letters,
+            **chosen,
+        )
 
     def _ask_ids(self, operands: list[str]) -> None:
         ids = self.call.job_ids(operands)
@@ -218,7 +246,11 @@ class Listing:
         queues = (queue,) if queue else ()
         before = len(self.jobs)
         try:
-            self._take(self._status(options.finished, queues=queues, users=options.users, states=options.states))
+            self._take(
+                self._status(
+                    options.finished, queues=queues, users=options.users, states=options.states
+                )
+            )
             if options.is_torque and options.finished == "no" and not options.states:
                 self._take_completed(before, queues)
         except Refusal as refusal:
@@ -235,7 +267,10 @@ class Listing:
             self.jobs += page.jobs
             for error in page.errors:
                 if error.pbs == FINISHED_JOB:
-                    message = f"{error.job} Job has finished, use -x or -H to obtain historical job information"
+                    message = (
+                        f"{error.job} Job has finished, use -x or -H to obtain historical "
+                        "job information"
+                    )
                     self.call.complain(message, FINISHED_JOB % 256)
                 else:
                     self.call.job_fault(error, error.job)
@@ -244,7 +279,10 @@ class Listing:
         """Add the jobs that have ended lately, which Torque shows for a while."""
         users = self.options.users
         question = History(
-            users=users if len(users) == 1 else (), queues=queues, since=self.now - _KEEP_COMPLETED, limit=1000
+            users=users if len(users) == 1 else (),
+            queues=queues,
+            since=self.now - _KEEP_COMPLETED,
+            limit=1000,
         )
         known = {job.id for job in self.jobs[before:]}
         latest = (job for page in self.call.session.pages(question) for job in page.jobs)
@@ -278,10 +316,14 @@ class Listing:
         from qbatch.cli.pbs.format_alternate import Look, alternate_table
 
         look = Look(
-            unit=options.unit, has_hosts="n" in letters, has_comments="s" in letters,
-            is_one_line="1" in letters and bool(letters & {"n", "s"}), has_estimates="T" in letters,
-            is_wide="w" in letters, is_torque=options.is_torque,
-        )  # fmt: skip
+            unit=options.unit,
+            has_hosts="n" in letters,
+            has_comments="s" in letters,
+            is_one_line="1" in letters and bool(letters & {"n", "s"}),
+            has_estimates="T" in letters,
+            is_wide="w" in letters,
+            is_torque=options.is_torque,
+        )
         return alternate_table(jobs, server, self.now or int(time.time() * MICROSECONDS), look)
 
     def _json_text(self) -> str:
@@ -290,10 +332,13 @@ class Listing:
 
         found: dict[str, object] = {}
         for job in self.jobs:
-            # Torque's dialect has the letters of PBS here too: readers of JSON (PSI/J) do not know C.
+            # Torque's dialect has the letters of PBS here too: readers of JSON (PSI/J) do not know
+            # C.
             shown = found[job.id] = json_object(job_attributes(job, self.server))
             if job.variables:
-                shown["Variable_List"] = {name: json_value("", value) for name, value in job.variables.items()}
+                shown["Variable_List"] = {
+                    name: json_value("", value) for name, value in job.variables.items()
+                }
             if self.options.is_torque and "Exit_status" in shown:
                 shown["exit_status"] = shown["Exit_status"]
         return json_document(self.server, VERSION, self.now, "Jobs", found)

@@ -5,21 +5,49 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from qbatch.cli.pbs.command import Call, Command, CommandFault, Surroundings, UsageFault, parse_options
+from qbatch.cli.pbs.command import (
+    Call,
+    Command,
+    CommandFault,
+    Surroundings,
+    UsageFault,
+    parse_options,
+)
 from qbatch.cli.pbs.directives import scan
 from qbatch.cli.pbs.format_attributes import price_text
-from qbatch.cli.pbs.submission import LONGEST_NAME, SUBMISSION_OPTIONS, Gathered, is_attribute, standard_variables
+from qbatch.cli.pbs.submission import (
+    LONGEST_NAME,
+    SUBMISSION_OPTIONS,
+    Gathered,
+    is_attribute,
+    standard_variables,
+)
 from qbatch.cli.pbs.text import ctime
 from qbatch.client import ClientSession
 from qbatch.wire.records import Done, Outcomes, SubmissionRecord
 from qbatch.wire.requests import Spec, Submit, Upload, Wait
 
-USAGE = "\n       ".join((
-    "qsub [-a date_time] [-A account_string] [-c interval] [-C directive_prefix] [-e path] [-f] [-h] [-j oe|eo|n]",
-    "[-J X-Y[:Z][%max]] [-k keep] [-l resource_list] [-m mail_options] [-M user_list] [-N jobname] [-o path]",
-    "[-p priority] [-P project] [-q queue] [-r y|n] [-R o|e|oe] [-S path_list] [-t array] [-u user_list]",
-    "[-v variable_list] [-V] [-W otherattributes=value...] [-z] [--quote] [script | - | -- command [arg...]]",
-))  # fmt: skip
+USAGE = "\n       ".join(
+    (
+        (
+            "qsub [-a date_time] [-A account_string] [-c interval] [-C directive_prefix] [-e path] "
+            "[-f] [-h] [-j oe|eo|n]"
+        ),
+        (
+            "[-J X-Y[:Z][%max]] [-k keep] [-l resource_list] [-m mail_options] [-M user_list] [-N "
+            "jobname] [-o path]"
+        ),
+        (
+            "[-p priority] [-P project] [-q queue] [-r y|n] [-R o|e|oe] [-S path_list] [-t array] "
+            "[-u "
+            "user_list]"
+        ),
+        (
+            "[-v variable_list] [-V] [-W otherattributes=value...] [-z] [--quote] [script | - | -- "
+            "command [arg...]]"
+        ),
+    )
+)
 
 NEVER_RAN = 3
 """With ``-W block=true``, the exit code for a job that was deleted before it ran."""
@@ -29,11 +57,15 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 def quoted(words: list[str]) -> str:
     """Return words quoted for a shell."""
-    return " ".join(word if word and not set(word) - _PLAIN else "'" + word.replace("'", "'\"'\"'") + "'" for word in words)
+    return " ".join(
+        word if word and not set(word) - _PLAIN else "'" + word.replace("'", "'\"'\"'") + "'"
+        for word in words
+    )
 
 
 def working_directory(here: Surroundings) -> str:
-    """Return the working directory under the user's name for it: ``$PWD`` if that is the same directory."""
+    """Return the working directory under the user's name for it: ``$PWD`` if that is the same
+    directory."""
     named = here.environment.get("PWD", "")
     try:
         if named.startswith("/") and os.path.samefile(named, here.directory):
@@ -54,7 +86,8 @@ _HEAD = 1 << 16
 
 
 def _script_text(call: Call) -> tuple[str | None, str, str, tuple[str, ...]]:
-    """Return the script's text, its encoding, the job's name and the words of a command without a shell."""
+    """Return the script's text, its encoding, the job's name and the words of a command without a
+    shell."""
     given = call.given
     if given.after_dashes is not None and not given.operands:
         if not given.after_dashes:
@@ -77,11 +110,15 @@ def _script_text(call: Call) -> tuple[str | None, str, str, tuple[str, ...]]:
         if stdin is None:
             raise CommandFault("there is no standard input to read a script from")
         if stdin.isatty():
-            call.here.err.write("Job script will be read from standard input. Submit with CTRL+D.\n")
+            call.here.err.write(
+                "Job script will be read from standard input. Submit with CTRL+D.\n"
+            )
         content = stdin.read(LONGEST_SCRIPT + 1)
     if len(content) > LONGEST_SCRIPT:
         raise CommandFault(f"the script is too long: at most {LONGEST_SCRIPT} bytes (100 MB)")
-    name = "".join("_" if letter.isspace() or not letter.isprintable() else letter for letter in name)
+    name = "".join(
+        "_" if letter.isspace() or not letter.isprintable() else letter for letter in name
+    )
     try:
         return content.decode(), "utf-8", name[:LONGEST_NAME], ()
     except UnicodeDecodeError:
@@ -89,7 +126,11 @@ def _script_text(call: Call) -> tuple[str | None, str, str, tuple[str, ...]]:
 
 
 def _take_directives(call: Call, gathered: Gathered, script: str) -> None:
-    prefix = call.given.last("C").strip("\"'") if call.given.has("C") else call.here.environment.get("PBS_DPREFIX", "") or "#PBS"
+    prefix = (
+        call.given.last("C").strip("\"'")
+        if call.given.has("C")
+        else call.here.environment.get("PBS_DPREFIX", "") or "#PBS"
+    )
     try:
         directives = scan(script, prefix)
     except ValueError as error:
@@ -112,7 +153,8 @@ def _take_directives(call: Call, gathered: Gathered, script: str) -> None:
 
 
 def specification(call: Call) -> tuple[Spec, bool]:
-    """Return the specification from the directives and options of a call, and whether to print no identifier.
+    """Return the specification from the directives and options of a call, and whether to print no
+    identifier.
 
     Raises:
         UsageFault: an option or a directive is wrong.
@@ -125,13 +167,19 @@ def specification(call: Call) -> tuple[Spec, bool]:
         _take_directives(call, gathered, script)
     gathered.take(call.given.options)
     if "I" in gathered.letters:
-        raise CommandFault("interactive jobs are not supported yet; leave -I out and give a script", 15029 % 256)
+        raise CommandFault(
+            "interactive jobs are not supported yet; leave -I out and give a script", 15029 % 256
+        )
     queue = str(gathered.fields.get("queue", ""))
     fields: dict[str, Any] = {
-        "name": name, **gathered.specification(standard_variables(call.here.environment, directory, queue)),
-        "script": script, "encoding": encoding, "argv": command, "host": os.uname().nodename,
+        "name": name,
+        **gathered.specification(standard_variables(call.here.environment, directory, queue)),
+        "script": script,
+        "encoding": encoding,
+        "argv": command,
+        "host": os.uname().nodename,
         "submit_arguments": quoted(call.arguments),
-    }  # fmt: skip
+    }
     if call.here.is_torque:
         fields["is_torque"] = True
     own = {name: value for name, value in fields.items() if name in Spec.__struct_fields__}
@@ -167,8 +215,14 @@ def _act(call: Call) -> int:
         record = call.ask(Submit(spec=spec, is_dry_run=True), SubmissionRecord)
         lines, quote = [record.comment], record.quote
         if quote is not None:
-            instants = {"planned_start": quote.start, "planned_end": quote.end, "earliest_deadline": quote.earliest_deadline}
-            lines += [f"    {name} = {ctime(at)}" for name, at in instants.items() if at is not None]
+            instants = {
+                "planned_start": quote.start,
+                "planned_end": quote.end,
+                "earliest_deadline": quote.earliest_deadline,
+            }
+            lines += [
+                f"    {name} = {ctime(at)}" for name, at in instants.items() if at is not None
+            ]
             lines += [f"    price = {price_text(quote.price)}"] if quote.price is not None else []
         call.write("\n".join(lines) + "\n")
         return 0

@@ -1,4 +1,5 @@
-"""The short commands about the server: ``qenable``, ``qdisable``, ``qstart`` and ``qstop`` for its queues, and ``qterm``."""
+"""The short commands about the server: ``qenable``, ``qdisable``, ``qstart`` and ``qstop`` for its
+queues, and ``qterm``."""
 
 from __future__ import annotations
 
@@ -19,12 +20,16 @@ from qbatch.wire.records import Done, Outcomes, Queues
 from qbatch.wire.requests import QueueControl, QueueStatus, Shutdown
 
 
-def _queue_command(name: str, text: str, *, enabled: bool | None = None, started: bool | None = None) -> Command:
+def _queue_command(
+    name: str, text: str, *, enabled: bool | None = None, started: bool | None = None
+) -> Command:
     def act(call: Call) -> int:
         names = tuple(queue_of(operand) for operand in operands_of(call) if call.is_here(operand))
         if "" in names:  # @server: all its queues
             names = tuple(queue.name for queue in call.ask(QueueStatus(), Queues).queues)
-        for outcome in call.ask(QueueControl(queues=names, enabled=enabled, started=started), Outcomes).outcomes:
+        for outcome in call.ask(
+            QueueControl(queues=names, enabled=enabled, started=started), Outcomes
+        ).outcomes:
             if outcome.error is not None:
                 message = MESSAGES.get(outcome.error.pbs, outcome.error.message)
                 call.complain(f"{message} {outcome.name}".rstrip(), code_of(outcome.error.pbs))
@@ -64,9 +69,10 @@ MANNERS = {
 def qterm(call: Call) -> int:
     """Stop the server.
 
-    With ``-t quick`` (the default) running jobs run on, and the server finds them again when it starts.  ``-t delay`` requeues
-    the rerunnable jobs and lets the others run on; ``-t immediate`` ends the others.  Scheduler and hosts are parts of this
-    server (``-s`` and ``-m`` add nothing), and there is no secondary server.
+    With ``-t quick`` (the default) running jobs run on, and the server finds them again when it
+    starts.  ``-t delay`` requeues the rerunnable jobs and lets the others run on; ``-t immediate``
+    ends the others.  Scheduler and hosts are parts of this server (``-s`` and ``-m`` add nothing),
+    and there is no secondary server.
     """
     given = call.given
     manner = given.last("t", "quick")

@@ -1,10 +1,12 @@
 """Functions that read and check the options of ``qsub`` and make a job's specification from them.
 
-Options of the command line override directives.  Callers pass the environment and the working directory.
+Options of the command line override directives.  Callers pass the environment and the working
+directory.
 
-OpenPBS passes every attribute of ``-W`` to the server (qsub.c, process_opts: ``set_attr(&attrib, keyword, valuewd)``), so that
-``-W Job_Name=x`` is ``-N x``.  Names match in upper and lower case (attr_func.c, find_attr).  The commands refuse an attribute
-that the server cannot honour, and name it.
+OpenPBS passes every attribute of ``-W`` to the server (qsub.c, process_opts: ``set_attr(&attrib,
+keyword, valuewd)``), so that ``-W Job_Name=x`` is ``-N x``.  Names match in upper and lower case
+(attr_func.c, find_attr).  The commands refuse an attribute that the server cannot honour, and name
+it.
 """
 
 from __future__ import annotations
@@ -20,14 +22,29 @@ from qbatch.wire.attributes import BY_LETTER, BY_NAME, JOB_ATTRIBUTES
 from qbatch.wire.deadlines import RESOURCE, with_offset
 from qbatch.wire.identifiers import expand_id, parse_indices
 from qbatch.wire.requests import Spec
-from qbatch.wire.resources import parse_demand, parse_duration, parse_resources, parse_size, split_list
+from qbatch.wire.resources import (
+    parse_demand,
+    parse_duration,
+    parse_resources,
+    parse_size,
+    split_list,
+)
 from qbatch.wire.staging import SANDBOXES, parse_staging
 
 ATTRIBUTE_OPTIONS: Options = {
     **{each.letter: (each.argument, each.meaning) for each in JOB_ATTRIBUTES if each.argument},
-    "l": ("resource_list", "What the job asks for: select=2:ncpus=4:mem=8gb, place=scatter, walltime=1:00:00, ..."),
+    "l": (
+        "resource_list",
+        "What the job asks for: select=2:ncpus=4:mem=8gb, place=scatter, walltime=1:00:00, ...",
+    ),
     "n": ("", "Torque: the job takes whole hosts."),
-    "W": ("attribute=value", "Further attributes: depend=afterok:12, block=true, umask=022, stagein=..., sandbox=PRIVATE, ..."),
+    "W": (
+        "attribute=value",
+        (
+            "Further attributes: depend=afterok:12, block=true, umask=022, stagein=..., "
+            "sandbox=PRIVATE, ..."
+        ),
+    ),
 }
 """Options of ``qsub`` and ``qalter``."""
 
@@ -44,7 +61,10 @@ SUBMISSION_OPTIONS: Options = {
     "h": ("", "Hold the job until qrls releases it."),
     "I": ("", "Refused: interactive jobs are not supported yet."),
     "J": ("X-Y[:Z][%max]", "Submit an array of jobs; at most max run at once."),
-    "K": ("seconds", "Refused: the key kill_delay of the configuration sets the time between TERM and KILL."),
+    "K": (
+        "seconds",
+        "Refused: the key kill_delay of the configuration sets the time between TERM and KILL.",
+    ),
     "L": ("request", "Refused: write -l select or -l nodes."),
     "q": ("destination", "The queue: queue, queue@server or @server."),
     "t": ("array", "Torque: submit an array of jobs: 1-10, 1,3,5, 1-10%2."),
@@ -58,18 +78,39 @@ SUBMISSION_OPTIONS: Options = {
 """Options of ``qsub``: the union of those of OpenPBS and Torque."""
 
 _REFUSED = {
-    "accounting_id": "the server sets it", "comment": "the server sets it", "estimated": "the server sets it",
-    "exit_on_full": "there is nothing here that it could change", "keep": "write Keep_Files or -k",
-    "partition": "there is no Moab here to read it", "pwd": "no password is kept here", "cred": "no credential is kept here",
-    "qos": "there is no Moab here to read it", "queue": "write -q", "x": "there is no Moab here to read it",
-}  # fmt: skip
+    "accounting_id": "the server sets it",
+    "comment": "the server sets it",
+    "estimated": "the server sets it",
+    "exit_on_full": "there is nothing here that it could change",
+    "keep": "write Keep_Files or -k",
+    "partition": "there is no Moab here to read it",
+    "pwd": "no password is kept here",
+    "cred": "no credential is kept here",
+    "qos": "there is no Moab here to read it",
+    "queue": "write -q",
+    "x": "there is no Moab here to read it",
+}
 
 _NAMES = {name.lower(): name for name in (*BY_NAME, *_REFUSED)}
 _TRUE, _FALSE = ("true", "t", "1", "y"), ("false", "f", "0", "n")
 _DEPENDENCIES = {
-    "after", "afterok", "afternotok", "afterany", "before", "beforeok", "beforenotok", "beforeany", "on", "synccount",
-    "syncwith", "runone", "afterarray", "afterokarray", "afternotokarray", "afteranyarray",
-}  # fmt: skip
+    "after",
+    "afterok",
+    "afternotok",
+    "afterany",
+    "before",
+    "beforeok",
+    "beforenotok",
+    "beforeany",
+    "on",
+    "synccount",
+    "syncwith",
+    "runone",
+    "afterarray",
+    "afterokarray",
+    "afternotokarray",
+    "afteranyarray",
+}
 
 
 def illegal(letter: str, reason: str = "") -> CommandFault:
@@ -95,8 +136,8 @@ def is_attribute(word: str) -> bool:
 
 
 def read_attributes(value: str) -> dict[str, str]:
-    """Return the attributes of one -W argument by their names in PBS.  A part without ``=`` belongs to the attribute before it
-    if that is a list.
+    """Return the attributes of one -W argument by their names in PBS.  A part without ``=`` belongs
+    to the attribute before it if that is a list.
 
     Raises:
         CommandFault: an attribute is unknown or cannot be honoured, or its value is illegal.
@@ -130,7 +171,10 @@ def _check(name: str, value: str) -> None:
         if is_true(value) and name == "interactive":
             raise illegal("W", "interactive jobs are not supported yet")
         if is_true(value) and name == "release_nodes_on_stageout":
-            raise illegal("W", "release_nodes_on_stageout cannot be honoured: a job keeps its hosts to its end")
+            raise illegal(
+                "W",
+                "release_nodes_on_stageout cannot be honoured: a job keeps its hosts to its end",
+            )
     elif name == "tolerate_node_failures" and value.lower() != "none":
         raise illegal("W", "tolerate_node_failures cannot be honoured: a job ends with its hosts")
     elif name == "umask" and not re.fullmatch(r"[0-7]{1,4}", value):
@@ -151,7 +195,9 @@ def _check_depend(value: str) -> None:
     for part in value.split(","):
         kind, *ids = part.strip().split(":")
         if kind not in _DEPENDENCIES or not ids:
-            raise illegal("W", f"depend={part.strip()!r}: known are {', '.join(sorted(_DEPENDENCIES))}")
+            raise illegal(
+                "W", f"depend={part.strip()!r}: known are {', '.join(sorted(_DEPENDENCIES))}"
+            )
         if kind in ("on", "synccount"):
             if not re.fullmatch(r"[0-9]{1,6}", ids[0]):
                 raise illegal("W", f"depend={part.strip()!r}: a count is missing")
@@ -176,7 +222,10 @@ _UNSUPPORTED = {
     "X": "X11 Forwarding possible only for interactive jobs",
 }
 _FORMS = {
-    "c": (r"[nscwu]|[cw]=[0-9]{1,9}|interval=[0-9]+|enabled|shutdown|periodic|none", "n, s, c, c=MINUTES, w, w=MINUTES or u"),
+    "c": (
+        r"[nscwu]|[cw]=[0-9]{1,9}|interval=[0-9]+|enabled|shutdown|periodic|none",
+        "n, s, c, c=MINUTES, w, w=MINUTES or u",
+    ),
     "j": ("oe|eo|n", "known are oe, eo, n"),
     "k": ("[oed]+|n", "letters of oedn, n alone"),
     "m": ("[abefjp]+|n", "letters of abefjpn, n alone"),
@@ -192,9 +241,12 @@ _HOST_PATH = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*:)(.*)", re.DOTALL)
 
 
 class Gathered:
-    """The options read so far; each further list of options overrides them.  ``letters``: those that were given."""
+    """The options read so far; each further list of options overrides them.  ``letters``: those
+    that were given."""
 
-    def __init__(self, directory: str, environment: Mapping[str, str], *, is_torque: bool = False) -> None:
+    def __init__(
+        self, directory: str, environment: Mapping[str, str], *, is_torque: bool = False
+    ) -> None:
         self.directory = directory
         self.is_torque = is_torque
         self.environment = environment
@@ -213,7 +265,8 @@ class Gathered:
         """
         resources: dict[str, str] = {}
         for value in [value for letter, value in options if letter == "w"]:
-            # Torque: the directory of the submission, also for relative paths; the job begins there unless -d names another.
+            # Torque: the directory of the submission, also for relative paths; the job begins there
+            # unless -d names another.
             self.directory = file_path(value, self.directory, self.environment)
             self.extra.setdefault("init_dir", self.directory)
         for letter, value in options:
@@ -247,9 +300,13 @@ class Gathered:
             fields["name"] = _checked_name(value, self.is_torque)
         elif letter in _FORMS:
             pattern, reason = _FORMS[letter]
-            if not re.fullmatch(pattern, text) or (letter == "p" and not -1024 <= int(text) <= 1023):
+            if not re.fullmatch(pattern, text) or (
+                letter == "p" and not -1024 <= int(text) <= 1023
+            ):
                 raise illegal(letter, reason)
-            fields[BY_LETTER[letter].field] = int(text) if letter == "p" else text == "y" if letter == "r" else text
+            fields[BY_LETTER[letter].field] = (
+                int(text) if letter == "p" else text == "y" if letter == "r" else text
+            )
         elif letter in "AMPS":
             fields[BY_LETTER[letter].field] = text
         elif letter == "a":
@@ -258,8 +315,13 @@ class Gathered:
             fields["queue"] = text
         elif letter in "oe":
             # qstat only shows the host, if any: files stay on this machine.
-            host, path = _HOST_PATH.fullmatch(text), file_path(value, self.directory, self.environment)
-            fields[BY_LETTER[letter].field] = f"{host[1]}{path}" if host is not None and path else path
+            host, path = (
+                _HOST_PATH.fullmatch(text),
+                file_path(value, self.directory, self.environment),
+            )
+            fields[BY_LETTER[letter].field] = (
+                f"{host[1]}{path}" if host is not None and path else path
+            )
         elif letter == "h":
             fields["hold"] = "u"
         elif letter == "v":
@@ -277,8 +339,11 @@ class Gathered:
         elif letter in "Fu":
             self.extra["script_arguments" if letter == "F" else "user_list"] = value
         elif letter in _UNSUPPORTED and not (letter == "D" and text == "/"):
-            raise CommandFault(f"-{letter} cannot be honoured: {_UNSUPPORTED[letter]}; leave it out", 2)
-        # -n, -V, -z and -I are in ``letters``.  -b (how long to try), -E (more variables) and -f have no effect here.
+            raise CommandFault(
+                f"-{letter} cannot be honoured: {_UNSUPPORTED[letter]}; leave it out", 2
+            )
+        # -n, -V, -z and -I are in ``letters``.  -b (how long to try), -E (more variables) and -f
+        # have no effect here.
 
     def _take_attributes(self, value: str) -> None:
         for name, text in read_attributes(value).items():
@@ -309,10 +374,14 @@ class Gathered:
             elif name in self.environment:
                 self.variables[name] = self.environment[name]
             elif not name.startswith("PBS_O_") and not self.is_torque:
-                raise CommandFault(f"cannot send environment with the job: -v {name}, and no such variable is set", 1)
+                raise CommandFault(
+                    f"cannot send environment with the job: -v {name}, and no such variable is set",
+                    1,
+                )
 
     def take_own(self, words: list[str]) -> None:
-        """Take the words of a ``#QBATCH`` line: ``runtime=SECONDS``, ``memory=SIZE``, ``exit=STATUS``.
+        """Take the words of a ``#QBATCH`` line: ``runtime=SECONDS``, ``memory=SIZE``,
+        ``exit=STATUS``.
 
         Raises:
             CommandFault: a word is none of them, or its value is illegal.
@@ -363,16 +432,26 @@ class Gathered:
         if slots and fields.get("array") and "%" not in str(fields["array"]):
             fields["array"] = f"{fields['array']}%{slots}"
         variables = {name: value for name, value in whole.items() if "\0" not in name + value}
-        return {**fields, "resources": asked, "variables": variables, "extra": self.extra, "directory": self.directory}
+        return {
+            **fields,
+            "resources": asked,
+            "variables": variables,
+            "extra": self.extra,
+            "directory": self.directory,
+        }
 
 
 def printable(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables in UTF-8; the protocol cannot carry others."""
     # Bytes of the system that are not UTF-8 are surrogates in a text.
-    return {name: value for name, value in environment.items() if not _SURROGATE.search(name + value)}
+    return {
+        name: value for name, value in environment.items() if not _SURROGATE.search(name + value)
+    }
 
 
-def standard_variables(environment: Mapping[str, str], directory: str, queue: str) -> dict[str, str]:
+def standard_variables(
+    environment: Mapping[str, str], directory: str, queue: str
+) -> dict[str, str]:
     """Return the ``PBS_O_...`` variables of a submission."""
     given = printable(environment)
     found = {f"PBS_O_{name}": given[name] for name in _INHERITED if given.get(name)}
@@ -386,18 +465,23 @@ def standard_variables(environment: Mapping[str, str], directory: str, queue: st
 
 
 def file_path(value: str, directory: str, environment: Mapping[str, str]) -> str:
-    """Return the absolute path without its host.  A slash at its end stays, and so do ``$PBS_JOBID`` and ``^array_index^``,
-    which are known only when the job starts."""
+    """Return the absolute path without its host.  A slash at its end stays, and so do
+    ``$PBS_JOBID`` and ``^array_index^``, which are known only when the job starts."""
     found = _HOST_PATH.fullmatch(value.strip())
     path = found[2] if found is not None else value.strip()
     if not path:
         return ""
     begin, _, rest = path.partition("/")
-    is_home, is_work = begin in ("~", "$HOME", "${HOME}", "$PBS_O_HOME"), begin in ("$PBS_O_WORKDIR", "${PBS_O_WORKDIR}")
+    is_home, is_work = (
+        begin in ("~", "$HOME", "${HOME}", "$PBS_O_HOME"),
+        begin in ("$PBS_O_WORKDIR", "${PBS_O_WORKDIR}"),
+    )
     place = environment.get("HOME", "") if is_home else directory if is_work else ""
     if place and "/" in path:
         return f"{place}/{rest}"
-    return path if path.startswith("/") else f"{directory.rstrip('/')}/{path.removeprefix('./') or ''}"
+    return (
+        path if path.startswith("/") else f"{directory.rstrip('/')}/{path.removeprefix('./') or ''}"
+    )
 
 
 _UNUSED = ("interactive", "release_nodes_on_stageout", "tolerate_node_failures")
@@ -417,19 +501,26 @@ def _checked_name(value: str, is_torque: bool) -> str:
     """Return a job's name; in Torque it may have slashes, for example ``project/job``."""
     if not value or len(value) > LONGEST_NAME:
         raise illegal("N", f"a name has 1 to {LONGEST_NAME} letters")
-    if ("/" in value and not is_torque) or value.endswith("/") or " " in value or not value.isprintable():
+    if (
+        ("/" in value and not is_torque)
+        or value.endswith("/")
+        or " " in value
+        or not value.isprintable()
+    ):
         raise illegal("N", "a name has no blanks, slashes or control characters")
     return value
 
 
 def read_date(letter: str, value: str, now: float | None = None) -> int:
-    """Return the instant of ``[[CC]YY]MMDDhhmm[.SS]``, ``DDhhmm`` or ``hhmm``.  Missing parts are those of now, or of the next
-    day, month or year if the instant would be past.
+    """Return the instant of ``[[CC]YY]MMDDhhmm[.SS]``, ``DDhhmm`` or ``hhmm``.  Missing parts are
+    those of now, or of the next day, month or year if the instant would be past.
 
     Raises:
         CommandFault: the text is no date.
     """
-    found = re.fullmatch(r"\s*([0-9]{4}|[0-9]{6}|[0-9]{8}|[0-9]{10}|[0-9]{12})(?:\.([0-9]{2}))?\s*", value)
+    found = re.fullmatch(
+        r"\s*([0-9]{4}|[0-9]{6}|[0-9]{8}|[0-9]{10}|[0-9]{12})(?:\.([0-9]{2}))?\s*", value
+    )
     if found is None:
         raise illegal(letter, "a date is [[CC]YY]MMDDhhmm[.SS]")
     digits, second = found[1], int(found[2] or 0)
@@ -451,7 +542,9 @@ def read_date(letter: str, value: str, now: float | None = None) -> int:
     try:
         instant = time.mktime((year, month, day, hour, minute, second, 0, 0, -1))
         if instant < current - 60 and any(steps):
-            instant = time.mktime((year + steps[0], month + steps[1], day + steps[2], hour, minute, second, 0, 0, -1))
+            instant = time.mktime(
+                (year + steps[0], month + steps[1], day + steps[2], hour, minute, second, 0, 0, -1)
+            )
     except (OverflowError, ValueError):
         raise illegal(letter, "the date cannot be counted") from None
     return int(instant) * MICROSECONDS

@@ -8,18 +8,22 @@ MICROSECONDS = 1_000_000
 
 
 def plain(text: str) -> str:
-    """Return a text as one line, with letters that do not print (controls, escapes, bidi and zero-width marks) written as
-    escapes such as ``\\x1b``."""
+    """Return a text as one line, with letters that do not print (controls, escapes, bidi and
+    zero-width marks) written as escapes such as ``\\x1b``."""
     if text.isprintable():
         return text
-    escaped = (letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+    escaped = (
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
     return "".join("\\x0d" if letter == "\\r" else letter for letter in escaped)
 
 
 def cell(text: str, width: int) -> str:
     """Return a text for a table: at most ``width`` letters, the last a ``*`` if some are missing.
 
-    A letter that does not print becomes ``?``, and a blank ``_``, so that programs can split the columns.
+    A letter that does not print becomes ``?``, and a blank ``_``, so that programs can split the
+    columns.
     """
     if len(text) > width:
         text = text[: width - 1] + "*"
@@ -30,7 +34,9 @@ def whole_cell(text: str) -> str:
     """Return the whole text for a table, never empty."""
     if text.isprintable() and " " not in text:
         return text or "-"
-    return "".join("_" if letter.isspace() else letter if letter.isprintable() else "?" for letter in text)
+    return "".join(
+        "_" if letter.isspace() else letter if letter.isprintable() else "?" for letter in text
+    )
 
 
 def ctime(instant: int) -> str:
@@ -58,7 +64,8 @@ def clock(seconds: int) -> str:
 
 
 def size_in(text: str, unit: str = "") -> str:
-    """Return a size such as ``8gb`` in at most four digits; more than 9999 of a unit become the next one.
+    """Return a size such as ``8gb`` in at most four digits; more than 9999 of a unit become the
+    next one.
 
     ``unit``: ``""`` for the size's own, ``g`` for gigabytes (-G), ``w`` for megawords (-M).
     """

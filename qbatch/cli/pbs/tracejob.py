@@ -10,7 +10,10 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Trails
 from qbatch.wire.requests import Trail
 
-USAGE = "tracejob [-a] [-s] [-l] [-m] [-v] [-z] [-n days] [-w columns] [-f filter] [-c count] job_identifier ..."
+USAGE = (
+    "tracejob [-a] [-s] [-l] [-m] [-v] [-z] [-n days] [-w columns] [-f filter] [-c count] "
+    "job_identifier ..."
+)
 
 _HIDDEN = {"a": "A", "s": "S", "l": "L", "m": "M"}
 

@@ -1,4 +1,5 @@
-"""The texts of PBS accounting records (docs/spec/pbs.md section 6): ``key=value`` pairs; times are seconds since 1970."""
+"""The texts of PBS accounting records (docs/spec/pbs.md section 6): ``key=value`` pairs; times are
+seconds since 1970."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def _word(text: str) -> str:
     """Return a value without characters that would end the field or the line."""
     if text.isalnum() or _PLAIN.fullmatch(text):
         return text
-    clean = "".join(letter if letter.isprintable() and letter not in ' ;"' else "_" for letter in text)
+    clean = "".join(
+        letter if letter.isprintable() and letter not in ' ;"' else "_" for letter in text
+    )
     return clean or '""'
 
 
@@ -33,7 +36,9 @@ def _owner(user: str, group: str, account: str, project: str) -> str:
 
 def _beginning(job: BatchJob | JobRecord, spec: Spec | JobRecord) -> str:
     owner = _owner(job.user, job.group, spec.account, spec.project)
-    return f"{owner} jobname={job.name if job.name.isalnum() else _word(job.name)} queue={job.queue}"
+    return (
+        f"{owner} jobname={job.name if job.name.isalnum() else _word(job.name)} queue={job.queue}"
+    )
 
 
 def queued(job: BatchJob) -> str:
@@ -48,42 +53,68 @@ def refused(job: BatchJob, code: str) -> str:
 
 def started(core: Core, job: BatchJob) -> str:
     """Return the text of an S record."""
-    return _started(queued(job), job, job.present.started, records.exec_texts(core, job), job.prepared.listed)
+    return _started(
+        queued(job), job, job.present.started, records.exec_texts(core, job), job.prepared.listed
+    )
 
 
-def _started(beginning: str, job: BatchJob | JobRecord, start: int, places: tuple[str, str], listed: dict[str, str]) -> str:
+def _started(
+    beginning: str,
+    job: BatchJob | JobRecord,
+    start: int,
+    places: tuple[str, str],
+    listed: dict[str, str],
+) -> str:
     asked = listed if isinstance(listed, Listed) else Listed(listed)
     if not asked.text:  # jobs that ask for the same share it
-        asked.text = " ".join(f"Resource_List.{name}={_word(value)}" for name, value in asked.items())
+        asked.text = " ".join(
+            f"Resource_List.{name}={_word(value)}" for name, value in asked.items()
+        )
     # The deadline is in seconds since 1970, the price in processor-hours.
     deadline = "" if job.deadline is None else f" deadline={job.deadline // MICROSECONDS}"
-    price = "" if job.price is None else f" price={job.price // 1_000_000}.{job.price % 1_000_000:06d}"
+    price = (
+        "" if job.price is None else f" price={job.price // 1_000_000}.{job.price % 1_000_000:06d}"
+    )
     return (
-        f"{beginning} ctime={(job.submitted or 0) // MICROSECONDS} qtime={(job.queued or 0) // MICROSECONDS} "
-        f"etime={(job.eligible or 0) // MICROSECONDS} start={start // MICROSECONDS} exec_host={places[0]} "
+        f"{beginning} ctime={(job.submitted or 0) // MICROSECONDS} "
+        f"qtime={(job.queued or 0) // MICROSECONDS} "
+        f"etime={(job.eligible or 0) // MICROSECONDS} start={start // MICROSECONDS} "
+        f"exec_host={places[0]} "
         f"exec_vnode={places[1]} {asked.text}{deadline}{price}"
     )
 
 
 def ended(core: Core, job: BatchJob, status: int) -> str:
-    """Return the text of the R record of a job that is queued again; it has the fields of an E record."""
+    """Return the text of the R record of a job that is queued again; it has the fields of an E
+    record."""
     attempt, used = job.present, records.used_of(job)
-    measured = _measured(core.now, status, used, attempt.started, job.eligible, job.attempts, attempt.session)
+    measured = _measured(
+        core.now, status, used, attempt.started, job.eligible, job.attempts, attempt.session
+    )
     return f"{started(core, job)} {measured}"
 
 
 def text_of(account: Account) -> str:
-    """Return the text of an accounting record; that of an E record is made here, from the job's record."""
+    """Return the text of an accounting record; that of an E record is made here, from the job's
+    record."""
     job = account.record
     if job is None:
         return account.text
     start = job.started or 0
-    text = _started(_beginning(job, job), job, start, (job.exec_host, job.exec_vnode), job.resources)
+    text = _started(
+        _beginning(job, job), job, start, (job.exec_host, job.exec_vnode), job.resources
+    )
     return f"{text} {_measured(account.at, job.exit_status, job.used, start, job.eligible, job.attempt, job.session)}"
 
 
 def _measured(
-    at: int, status: int | None, used: dict[str, str], start: int, eligible: int | None, attempts: int, session: int | None
+    at: int,
+    status: int | None,
+    used: dict[str, str],
+    start: int,
+    eligible: int | None,
+    attempts: int,
+    session: int | None,
 ) -> str:
     """Return the end of the record of a finished attempt: its exit status and what it used."""
     resources = " ".join([f"resources_used.{name}={value}" for name, value in used.items()])

@@ -1,14 +1,15 @@
 """Dependencies between jobs: ``-W depend=TYPE:ID[:ID...]`` (docs/spec/pbs.md section 3).
 
-A job with unmet dependencies is held.  ``after*`` wait for the named jobs; ``before*`` make the named jobs wait for this
-one; ``on:COUNT`` waits for that many ``before*`` of other jobs.  A job with a dependency that can never be met is deleted.
+A job with unmet dependencies is held.  ``after*`` wait for the named jobs; ``before*`` make the
+named jobs wait for this one; ``on:COUNT`` waits for that many ``before*`` of other jobs.  A job
+with a dependency that can never be met is deleted.
 
-``runone:ID`` puts a job into a set with another job; only one job of a set runs (OpenPBS, req_register.c).  While one runs, the
-others are held; when it has ended, they are deleted; if it is queued again, they are released.  Each job of a set has the others
-as children.
+``runone:ID`` puts a job into a set with another job; only one job of a set runs (OpenPBS,
+req_register.c).  While one runs, the others are held; when it has ended, they are deleted; if it is
+queued again, they are released.  Each job of a set has the others as children.
 
-This module only returns the consequences: which dependencies are met, which jobs can never run, which jobs are to be held.
-:mod:`.flow` carries them out.
+This module only returns the consequences: which dependencies are met, which jobs can never run,
+which jobs are to be held. :mod:`.flow` carries them out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey
 
 AFTER = ("after", "afterok", "afternotok", "afterany")
-BEFORE = {"before": "after", "beforeok": "afterok", "beforenotok": "afternotok", "beforeany": "afterany"}
+BEFORE = {
+    "before": "after",
+    "beforeok": "afterok",
+    "beforenotok": "afternotok",
+    "beforeany": "afterany",
+}
 RUN_ONE = "runone"
 MOST = 1000
 """Dependencies of one job."""
@@ -37,7 +43,8 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
     """Return the dependencies that a text names.
 
     Raises:
-        Refusal: a type is not known, or a named job does not exist, or it belongs to another user and would be held.
+        Refusal: a type is not known, or a named job does not exist, or it belongs to another user
+            and would be held.
     """
     found: list[Dependency] = []
     for part in text.split(","):
@@ -48,7 +55,9 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
         names = [name for name in rest.split(":") if name]
         shown, kinds = f"depend={part.strip()[:60]}", [*AFTER, *BEFORE, "on", RUN_ONE]
         if kind not in kinds:
-            raise Refusal("bad-dependency", f"{shown}: the type is not known (known: {', '.join(kinds)})")
+            raise Refusal(
+                "bad-dependency", f"{shown}: the type is not known (known: {', '.join(kinds)})"
+            )
         if not names:
             raise Refusal("bad-dependency", f"{shown}: names no job")
         if kind == "on":
@@ -59,16 +68,35 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
         for name in names:
             key = core.key_of(name)
             array = JobKey(key.sequence, ARRAY)
-            if key.member == PLAIN and core.find(key) is None and (array in core.endings or array in core.recent):
+            if (
+                key.member == PLAIN
+                and core.find(key) is None
+                and (array in core.endings or array in core.recent)
+            ):
                 key = array
             if core.find(key) is None and key not in core.endings and key not in core.recent:
-                raise Refusal("bad-dependency", f"depend={kind}:{name[:60]}: Unknown Job Id {name[:60]}")
+                raise Refusal(
+                    "bad-dependency", f"depend={kind}:{name[:60]}: Unknown Job Id {name[:60]}"
+                )
             other = core.find(key)
             is_other_held = kind in BEFORE or kind == RUN_ONE
-            if is_other_held and other is not None and other.uid != actor.uid and actor.role == "user":
-                raise Refusal("not-permitted", f"depend={kind}:{name[:60]}: the job is not yours", core.id_of(key))
+            if (
+                is_other_held
+                and other is not None
+                and other.uid != actor.uid
+                and actor.role == "user"
+            ):
+                raise Refusal(
+                    "not-permitted",
+                    f"depend={kind}:{name[:60]}: the job is not yours",
+                    core.id_of(key),
+                )
             if kind == RUN_ONE and (other is None or other.is_over or other.is_subjob):
-                why = "name its array" if other is not None and other.is_subjob else "the job has ended"
+                why = (
+                    "name its array"
+                    if other is not None and other.is_subjob
+                    else "the job has ended"
+                )
                 raise Refusal("bad-dependency", f"depend={kind}:{name[:60]}: {why}")
             found.append((kind, key))
     if len(found) > MOST:
@@ -77,8 +105,8 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
 
 
 def depend_text(core: Core, job: BatchJob) -> str:
-    """Return the dependencies as ``qstat -f`` shows them: the jobs that it was submitted after or before, and those that wait for
-    it.  Each has its server, as in ``afterok:12.qbatch@qbatch``."""
+    """Return the dependencies as ``qstat -f`` shows them: the jobs that it was submitted after or
+    before, and those that wait for it.  Each has its server, as in ``afterok:12.qbatch@qbatch``."""
     waiting = core.children.get(job.key, ()) if core.children else ()
     if not (job.spec.depend or waiting):
         return ""
@@ -91,17 +119,22 @@ def depend_text(core: Core, job: BatchJob) -> str:
         if kind == "on":
             parts[kind] = names
         elif names:
-            parts.setdefault(kind, []).extend(f"{core.id_of(core.key_of(name))}@{core.settings.name}" for name in names)
+            parts.setdefault(kind, []).extend(
+                f"{core.id_of(core.key_of(name))}@{core.settings.name}" for name in names
+            )
     for kind, key in waiting:
         name = f"{core.id_of(key)}@{core.settings.name}"
-        shown = parts.setdefault(kind if kind == RUN_ONE else f"before{kind.removeprefix('after')}", [])
+        shown = parts.setdefault(
+            kind if kind == RUN_ONE else f"before{kind.removeprefix('after')}", []
+        )
         if name not in shown:
             shown.append(name)
     return ",".join(f"{kind}:{':'.join(names)}" for kind, names in parts.items())
 
 
 def register(core: Core, job: BatchJob, found: list[Dependency]) -> tuple[bool, list[BatchJob]]:
-    """Enter the dependencies of a job; return whether all can still be met, and the jobs that are to be held for it."""
+    """Enter the dependencies of a job; return whether all can still be met, and the jobs that are
+    to be held for it."""
     held = _join(core, job, [key for kind, key in found if kind == RUN_ONE])
     for kind, key in found:
         if kind == "on":
@@ -111,7 +144,8 @@ def register(core: Core, job: BatchJob, found: list[Dependency]) -> tuple[bool, 
             if child is None or not _can_wait(child):
                 continue
             core.children.setdefault(job.key, []).append((BEFORE[kind], child.key))
-            if not ("on:" in child.spec.depend and child.unmet > 0):  # else this is one of those for which it waits already
+            # Else this is one of those for which it waits already.
+            if not ("on:" in child.spec.depend and child.unmet > 0):
                 child.unmet += 1
                 held.append(child)
         elif kind != RUN_ONE:
@@ -130,8 +164,11 @@ def rivals(core: Core, key: JobKey) -> list[JobKey]:
 
 
 def _join(core: Core, job: BatchJob, named: list[JobKey]) -> list[BatchJob]:
-    """Put a job into one set with the jobs that it names and the jobs of their sets; return the others that are to be held."""
-    members = dict.fromkeys([job.key, *named, *(rival for key in named for rival in rivals(core, key))])
+    """Put a job into one set with the jobs that it names and the jobs of their sets; return the
+    others that are to be held."""
+    members = dict.fromkeys(
+        [job.key, *named, *(rival for key in named for rival in rivals(core, key))]
+    )
     held: list[BatchJob] = []
     for key in members if named else ():
         known = {key, *rivals(core, key)}
@@ -147,7 +184,9 @@ def _join(core: Core, job: BatchJob, named: list[JobKey]) -> list[BatchJob]:
 def leave(core: Core, key: JobKey) -> None:
     """Take a job that has not run out of its ``runone`` set."""
     for rival in rivals(core, key):
-        _keep(core, rival, [each for each in core.children.get(rival, ()) if each != (RUN_ONE, key)])
+        _keep(
+            core, rival, [each for each in core.children.get(rival, ()) if each != (RUN_ONE, key)]
+        )
     _keep(core, key, [each for each in core.children.get(key, ()) if each[0] != RUN_ONE])
 
 
@@ -173,7 +212,8 @@ def forget(core: Core, job: BatchJob) -> None:
 
 
 def refuse_cycle(core: Core, job: BatchJob | None, found: list[Dependency]) -> None:
-    """Refuse dependencies by which a job would wait for itself, directly or through other jobs; nothing changes.
+    """Refuse dependencies by which a job would wait for itself, directly or through other jobs;
+    nothing changes.
 
     ``job``: the job that gets them in place of those that it has; None for a new job.
     """
@@ -184,16 +224,23 @@ def refuse_cycle(core: Core, job: BatchJob | None, found: list[Dependency]) -> N
     blocked = _blocked_by(core, targets)
     for kind, key in found:
         is_own = job is not None and key == job.key
-        if (kind in AFTER and key in blocked and _already(core, kind, key) is None) or (kind != "on" and is_own):
+        if (kind in AFTER and key in blocked and _already(core, kind, key) is None) or (
+            kind != "on" and is_own
+        ):
             name = core.id_of(key)
-            raise Refusal("bad-dependency", f"depend={kind}:{name}: the jobs would wait for each other for ever")
+            raise Refusal(
+                "bad-dependency",
+                f"depend={kind}:{name}: the jobs would wait for each other for ever",
+            )
 
 
 def refuse_never(core: Core, found: list[Dependency]) -> None:
     """Refuse dependencies if one of them can never be met; the refusal names it."""
     for kind, key in found:
         if kind in AFTER and _already(core, kind, key) is False:
-            raise Refusal("bad-dependency", f"depend={kind}:{core.id_of(key)}: can no longer be met")
+            raise Refusal(
+                "bad-dependency", f"depend={kind}:{core.id_of(key)}: can no longer be met"
+            )
 
 
 def _can_wait(job: BatchJob) -> bool:
@@ -201,7 +248,8 @@ def _can_wait(job: BatchJob) -> bool:
 
 
 def _blocked_by(core: Core, targets: list[JobKey]) -> dict[JobKey, None]:
-    """Return these jobs and all that cannot end before them, because of dependencies or as jobs of arrays.
+    """Return these jobs and all that cannot end before them, because of dependencies or as jobs of
+    arrays.
 
     An array that waits makes its jobs wait; a job that waits keeps its array from ending.
     """
@@ -253,14 +301,22 @@ def started(core: Core, key: JobKey) -> list[JobKey]:
 
 
 def ended(core: Core, key: JobKey, status: int) -> tuple[list[JobKey], list[Doomed]]:
-    """Return the jobs with a dependency that the end of this job meets, and those with one that can no longer be met."""
+    """Return the jobs with a dependency that the end of this job meets, and those with one that can
+    no longer be met."""
     met: list[JobKey] = []
     doomed: list[Doomed] = []
     for kind, child in core.children.pop(key, ()):
         if kind == RUN_ONE:
-            doomed.append((child, f"only one job of its set runs (depend=runone), and {core.id_of(key)} has"))
+            doomed.append(
+                (child, f"only one job of its set runs (depend=runone), and {core.id_of(key)} has")
+            )
         elif kind != "after" and _is_met(kind, status):
             met.append(child)
         else:
-            doomed.append((child, f"dependency {kind}:{core.id_of(key)} can never be met: it ended with {status}"))
+            doomed.append(
+                (
+                    child,
+                    f"dependency {kind}:{core.id_of(key)} can never be met: it ended with {status}",
+                )
+            )
     return met, doomed

@@ -1,8 +1,9 @@
 """How long an emulated job runs, how it ends, and how much memory it uses.
 
-The run time of a job is the first of these that exists: ``#QBATCH runtime=`` (or the trace's), the sum of the ``sleep N`` lines
-in the script, a draw from the pool's distribution.  A run that would exceed the walltime ends there.  Draws are whole
-microseconds, seeded by the configuration and the job's number, index and attempt: the same job runs equally long on every replay.
+The run time of a job is the first of these that exists: ``#QBATCH runtime=`` (or the trace's), the
+sum of the ``sleep N`` lines in the script, a draw from the pool's distribution.  A run that would
+exceed the walltime ends there.  Draws are whole microseconds, seeded by the configuration and the
+job's number, index and attempt: the same job runs equally long on every replay.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from qbatch.daemon.settings import parse_runtime
 from qbatch.model.progress import NEVER
 from qbatch.wire.resources import MICROSECONDS
 
-_SLEEP = re.compile(r"^[ \t]*sleep[ \t]+([0-9]+(?:\.[0-9]+)?)([smhd]?)[ \t]*(?:[;#&\r].*)?$", re.MULTILINE)
+_SLEEP = re.compile(
+    r"^[ \t]*sleep[ \t]+([0-9]+(?:\.[0-9]+)?)([smhd]?)[ \t]*(?:[;#&\r].*)?$", re.MULTILINE
+)
 _LONGEST = 1000 * 365 * 86_400
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _FATE = re.compile(r"^[ \t]*exit[ \t]+(\d{1,3})[ \t]*$", re.MULTILINE)
@@ -48,7 +51,8 @@ def wanted_run(core: Core, job: BatchJob) -> int:
 
 
 def _exponential(draw: int, mean: int) -> int:
-    """Return mean times -ln(u) for u = (draw + 1) / 2**52, in whole numbers only: -ln(u) = k ln 2 + series."""
+    """Return mean times -ln(u) for u = (draw + 1) / 2**52, in whole numbers only: -ln(u) = k ln 2 +
+    series."""
     value = draw + 1
     halvings = 53 - value.bit_length()
     value <<= halvings  # now in [2**52, 2**53): u = (value / 2**53) * 2**(1 - halvings)
@@ -63,13 +67,19 @@ def _exponential(draw: int, mean: int) -> int:
 
 
 def work_of(core: Core, job: BatchJob) -> int:
-    """Return the processor-microseconds of work of this attempt, at most those of its walltime; ``NEVER`` if unknown."""
-    run = min(wanted_run(core, job), job.prepared.walltime) if core.runs is None else core.runs.run_of(job)
+    """Return the processor-microseconds of work of this attempt, at most those of its walltime;
+    ``NEVER`` if unknown."""
+    run = (
+        min(wanted_run(core, job), job.prepared.walltime)
+        if core.runs is None
+        else core.runs.run_of(job)
+    )
     return run * job.prepared.request.procs if run >= 0 else NEVER
 
 
 def memory_of(job: BatchJob) -> int:
-    """Return the bytes of memory that an emulated job uses: those that it declares, else all that it asks for."""
+    """Return the bytes of memory that an emulated job uses: those that it declares, else all that
+    it asks for."""
     used = job.spec.used_memory
     return job.prepared.request.memory if used is None else used
 
@@ -85,4 +95,3 @@ def fate_of(core: Core, job: BatchJob) -> int:
         return spec.fate
     found = _FATE.findall(spec.script) if spec.script else ()
     return int(found[-1]) & 255 if found else 0
-

@@ -1,12 +1,15 @@
-"""How the core runs its jobs: as timers of its own, or by effects in the outbox that processes outside carry out.
+"""How the core runs its jobs: as timers of its own, or by effects in the outbox that processes
+outside carry out.
 
-Both kinds of executor keep a job's progress at the core's instant; they differ only in what else they do.  They hold no state:
-the job has its progress, the core's calendar has the ends that are due, so a snapshot contains both.  A suspension or a resize
-gives the progress another ``due`` and leaves the old entry in the calendar; the entry is then void.
+Both kinds of executor keep a job's progress at the core's instant; they differ only in what else
+they do.  They hold no state: the job has its progress, the core's calendar has the ends that are
+due, so a snapshot contains both.  A suspension or a resize gives the progress another ``due`` and
+leaves the old entry in the calendar; the entry is then void.
 
-``launch`` returns whether the attempt is a trial that cannot go on: its host counts memory, and it uses more than it was given
-there (of a process this shows while it runs).  ``stop`` (``grace``: microseconds from TERM to KILL) and ``send`` return whether
-they have ended the job; if not, its end is reported.  ``cpu_time`` is in microseconds; a process is measured when it ends.
+``launch`` returns whether the attempt is a trial that cannot go on: its host counts memory, and it
+uses more than it was given there (of a process this shows while it runs).  ``stop`` (``grace``:
+microseconds from TERM to KILL) and ``send`` return whether they have ended the job; if not, its end
+is reported.  ``cpu_time`` is in microseconds; a process is measured when it ends.
 """
 
 from __future__ import annotations
@@ -18,7 +21,14 @@ from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Core, Launch, ResizeAttempt, SendSignal, SetWalltime, Stop
 from qbatch.model.progress import NEVER, Progress
 
-_DEADLY = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT)
+_DEADLY = (
+    signal.SIGKILL,
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGABRT,
+)
 
 
 def go_on(core: Core, job: BatchJob) -> None:
@@ -30,7 +40,8 @@ def go_on(core: Core, job: BatchJob) -> None:
 
 
 def set_timer(core: Core, job: BatchJob, procs: int, work: int) -> None:
-    """Give a job another number of processors or amount of work (processor-microseconds); a suspended job stays suspended.
+    """Give a job another number of processors or amount of work (processor-microseconds); a
+    suspended job stays suspended.
 
     A job that has done more work than that ends now.
     """
@@ -43,7 +54,8 @@ def set_timer(core: Core, job: BatchJob, procs: int, work: int) -> None:
 
 
 class Emulated:
-    """Runs jobs as timers, which use their processors fully; a signal that is not deadly has no effect on them."""
+    """Runs jobs as timers, which use their processors fully; a signal that is not deadly has no
+    effect on them."""
 
     def launch(self, core: Core, job: BatchJob, procs: int, *, is_trial: bool) -> bool:
         attempt = job.present

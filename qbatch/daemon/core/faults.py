@@ -13,7 +13,8 @@ KINDS = ("submit-refused", "status-slow", "status-failed", "job-exit", "job-lost
 
 
 class FaultState(msgspec.Struct):
-    """One fault: how often it still strikes (-1: until it is cleared), and a pattern for the names of its jobs."""
+    """One fault: how often it still strikes (-1: until it is cleared), and a pattern for the names
+    of its jobs."""
 
     kind: str
     count: int
@@ -34,7 +35,8 @@ def take_fault(faults: list[FaultState], kind: str, name: str = "") -> FaultStat
 
 
 def status_of(faults: list[FaultState], name: str, status: int) -> int:
-    """Return the exit status that is recorded for a job that ended by itself: its own, unless a fault strikes."""
+    """Return the exit status that is recorded for a job that ended by itself: its own, unless a
+    fault strikes."""
     if take_fault(faults, "job-lost", name) is not None:
         return LOST
     fault = take_fault(faults, "job-exit", name)

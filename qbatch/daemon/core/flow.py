@@ -1,11 +1,20 @@
-"""Changes of a job: it is held and released, passes its run limits, starts and ends, with the effects on its dependents."""
+"""Changes of a job: it is held and released, passes its run limits, starts and ends, with the
+effects on its dependents."""
 
 from __future__ import annotations
 
 from qbatch.daemon.core import accounting, dependencies, faults, run_limits, slots, steps
 from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.execution import executor_of
-from qbatch.daemon.core.job import BY_USER, AttemptState, BatchJob, BatchState, EarlierAttempts, FinalState, Prepared
+from qbatch.daemon.core.job import (
+    BY_USER,
+    AttemptState,
+    BatchJob,
+    BatchState,
+    EarlierAttempts,
+    FinalState,
+    Prepared,
+)
 from qbatch.daemon.core.records import exec_texts, full_record
 from qbatch.daemon.core.state import MOST_ENDINGS, MOST_RECENT, Account, Core, Ending, Forget, Mail
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Ended, Report, Started
@@ -27,14 +36,17 @@ QUANTUM_OVER = "its quantum is over; queued again"
 """The text for a job after a trial that is over before the job's end."""
 
 MOST_LOST = 100
-"""Execution intervals of lost attempts that a job's record keeps: the latest.  Its accounting has every attempt."""
+"""Execution intervals of lost attempts that a job's record keeps: the latest.  Its accounting has
+every attempt."""
 
 PAUSE = 1_000_000
-"""Microseconds that a job waits after it was lost at the instant of its start; else it would be lost again and again."""
+"""Microseconds that a job waits after it was lost at the instant of its start; else it would be
+lost again and again."""
 
 
 def settle(core: Core, job: BatchJob) -> None:
-    """Give a job that is not with the engine the state that its holds, its start time and its dependencies require."""
+    """Give a job that is not with the engine the state that its holds, its start time and its
+    dependencies require."""
     if _is_held(core, job):
         core.set_state(job, "held")
     elif job.not_before is not None and job.not_before > core.now:
@@ -50,10 +62,14 @@ def _is_held(core: Core, job: BatchJob) -> bool:
     return bool(job.hold or job.unmet or (job.is_subjob and core.jobs[job.sequence].unmet))
 
 
-def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency], *, is_new: bool = True) -> bool:
-    """Enter the dependencies of a job, and hold the jobs that now wait for it; return whether it can still run.
+def depend(
+    core: Core, job: BatchJob, found: list[dependencies.Dependency], *, is_new: bool = True
+) -> bool:
+    """Enter the dependencies of a job, and hold the jobs that now wait for it; return whether it
+    can still run.
 
-    If the job is not new, they replace those that it has; it may be an array that has begun, for which others of its set wait.
+    If the job is not new, they replace those that it has; it may be an array that has begun, for
+    which others of its set wait.
     """
     if not is_new:
         if job.has_begun:
@@ -67,7 +83,8 @@ def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency], *, i
 
 
 def _hold(core: Core, job: BatchJob, why: str) -> None:
-    """Hold a job (of an array, all waiting jobs) for one more dependency; a start that this pass has decided is taken back."""
+    """Hold a job (of an array, all waiting jobs) for one more dependency; a start that this pass
+    has decided is taken back."""
     for each in core.members(job):
         if each.holds_hosts:
             continue
@@ -81,7 +98,8 @@ def _hold(core: Core, job: BatchJob, why: str) -> None:
 
 
 def _apply_start(core: Core, key: JobKey) -> None:
-    """Apply the start of a job to its dependents: each ``after`` is met, and the other jobs of its ``runone`` set are held."""
+    """Apply the start of a job to its dependents: each ``after`` is met, and the other jobs of its
+    ``runone`` set are held."""
     for child in dependencies.started(core, key):
         _met(core, child)
     for rival in dependencies.rivals(core, key):
@@ -98,9 +116,11 @@ def _release_rivals(core: Core, key: JobKey) -> None:
 
 
 def _apply_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None) -> None:
-    """Apply the end of a job to its dependents: a dependency is met, or the dependent can never run and is deleted.
+    """Apply the end of a job to its dependents: a dependency is met, or the dependent can never run
+    and is deleted.
 
-    ``doomed``: a list for the jobs that can never run, if the caller deletes them; a chain of thousands must not recurse.
+    ``doomed``: a list for the jobs that can never run, if the caller deletes them; a chain of
+    thousands must not recurse.
     """
     met, never = dependencies.ended(core, key, status)
     for child in met:
@@ -111,7 +131,16 @@ def _apply_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None
     for child, why in never:  # the list grows during the loop
         job = core.find(child)
         if job is not None and not job.is_over:
-            steps.whole(delete(core, job, is_forced=False, grace=core.settings.kill_delay, message=why, doomed=never))
+            steps.whole(
+                delete(
+                    core,
+                    job,
+                    is_forced=False,
+                    grace=core.settings.kill_delay,
+                    message=why,
+                    doomed=never,
+                )
+            )
 
 
 def _met(core: Core, key: JobKey) -> None:
@@ -132,7 +161,11 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
     core.set_state(job, "started")
     key, pool, request = job.key, core.pool_of(job), job.prepared.request
     job.attempts += 1
-    has = allocation[0].procs if is_on_one_host(allocation) and not request.is_exclusive else request.procs
+    has = (
+        allocation[0].procs
+        if is_on_one_host(allocation) and not request.is_exclusive
+        else request.procs
+    )
     sizes = () if has == request.procs else ((core.now, has),)
     job.attempt = AttemptState(core.now, allocation, Progress(has), sizes=sizes)
     job.modified = core.now
@@ -181,10 +214,11 @@ def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
 
 
 def _leave_hosts(core: Core, job: BatchJob, ran: int) -> None:
-    """Take a job off its hosts: report its end to the engine, and give its places in run limits back.
+    """Take a job off its hosts: report its end to the engine, and give its places in run limits
+    back.
 
-    ``ran``: its run time, or ``NO_RUN_TIME`` (:class:`qbatch.model.events.Finished`).  A job that the policy has suspended is
-    withdrawn; the end of a trial is known to the engine already.
+    ``ran``: its run time, or ``NO_RUN_TIME`` (:class:`qbatch.model.events.Finished`).  A job that
+    the policy has suspended is withdrawn; the end of a trial is known to the engine already.
     """
     pool, row = core.pool_of(job), job.row
     del pool.running[job.key]
@@ -200,12 +234,17 @@ def _leave_hosts(core: Core, job: BatchJob, ran: int) -> None:
     run_limits.give_back(core, job)
 
 
-def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str, float] | None = None) -> None:
-    """End the attempt of a running job, by itself or by force; queue the job again if it was stopped for that."""
+def ended(
+    core: Core, job: BatchJob, status: int, why: str = "", used: dict[str, float] | None = None
+) -> None:
+    """End the attempt of a running job, by itself or by force; queue the job again if it was
+    stopped for that."""
     attempt = job.present
     close_pause(core, attempt)
     attempt.progress.stand_still(core.now)
-    attempt.used = used if used is not None else {"cput": 0.0, "walltime": job.walltime_used(core.now) / 1e6}
+    attempt.used = (
+        used if used is not None else {"cput": 0.0, "walltime": job.walltime_used(core.now) / 1e6}
+    )
     if why:
         job.comment = why
     is_again = job.ending in ("rerun", "host") or (status == LOST and not job.ending)
@@ -215,7 +254,9 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
     if is_again:
         earlier = job.earlier or EarlierAttempts()
         where = exec_texts(core, job)[0]
-        intervals = pieces_of(full_record(core, job), core.now) or [Piece(attempt.started, attempt.started, job.size)]
+        intervals = pieces_of(full_record(core, job), core.now) or [
+            Piece(attempt.started, attempt.started, job.size)
+        ]
         lost = (*earlier.lost, *((job.attempts, *each, where) for each in intervals))
         job.earlier = EarlierAttempts(earlier.trials, lost[-MOST_LOST:], attempt.used)
         job.ending = None
@@ -268,7 +309,12 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
         core.endings.popitem(last=False)
     how = f"refused: {job.comment}" if job.ending == "refused" else ""
     core.happened("ended", key, how)
-    _mail(core, job, "e" if has_begun and not job.ending else "a", how or f"ended, Exit_status={status}")
+    _mail(
+        core,
+        job,
+        "e" if has_begun and not job.ending else "a",
+        how or f"ended, Exit_status={status}",
+    )
     if not is_subjob:
         core.source.finished(now, job.sequence)
         del core.jobs[job.sequence]
@@ -287,10 +333,17 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
 
 
 def delete(
-    core: Core, job: BatchJob, *, is_forced: bool, grace: int, message: str = "", by: str = "",
+    core: Core,
+    job: BatchJob,
+    *,
+    is_forced: bool,
+    grace: int,
+    message: str = "",
+    by: str = "",
     doomed: list[Doomed] | None = None,
-) -> steps.Steps[None]:  # fmt: skip
-    """End a job, or in steps every job of an array: a waiting one at once, a running one by signals, or at once if forced.
+) -> steps.Steps[None]:
+    """End a job, or in steps every job of an array: a waiting one at once, a running one by
+    signals, or at once if forced.
 
     ``by``: the user who deletes it; its owner if none is given.
     """
@@ -317,11 +370,13 @@ def delete(
 
 
 def returned(core: Core, job: BatchJob) -> None:
-    """Stop a job after a trial in which it did not end; it waits again with the engine, in its old place.
+    """Stop a job after a trial in which it did not end; it waits again with the engine, in its old
+    place.
 
-    This is neither a failure nor a rerun on request.  A job that is being ended for another reason (it is deleted, its host goes
-    down) leaves the engine, and its end is awaited as before.  A job that may not start now (it was held, or its queue was
-    stopped, while it ran) leaves the engine too, and waits until it may.
+    This is neither a failure nor a rerun on request.  A job that is being ended for another reason
+    (it is deleted, its host goes down) leaves the engine, and its end is awaited as before.  A job
+    that may not start now (it was held, or its queue was stopped, while it ran) leaves the engine
+    too, and waits until it may.
     """
     pool = core.pool_of(job)
     if job.ending:
@@ -351,7 +406,8 @@ def returned(core: Core, job: BatchJob) -> None:
 
 
 def _leave_engine(core: Core, job: BatchJob) -> None:
-    """Take a job back after its trial; the pass that ended the trial may have started the job again, or refused it."""
+    """Take a job back after its trial; the pass that ended the trial may have started the job
+    again, or refused it."""
     pool = core.pool_of(job)
     state = pool.engine.state_of(job.row)
     if state is State.RUNNING:
@@ -364,9 +420,11 @@ def _leave_engine(core: Core, job: BatchJob) -> None:
 
 
 def suspend(core: Core, job: BatchJob, by: int = BY_USER) -> None:
-    """Stop the clock and the processes of a running job, and note whether a user or the policy wants it.
+    """Stop the clock and the processes of a running job, and note whether a user or the policy
+    wants it.
 
-    The processes of a job that is being ended go on: they have got their signal, and have time to end.
+    The processes of a job that is being ended go on: they have got their signal, and have time to
+    end.
     """
     attempt = job.present
     attempt.stopped_by |= by
@@ -397,7 +455,8 @@ def resume(core: Core, job: BatchJob, by: int = BY_USER) -> None:
 
 
 def stop_running(core: Core, job: BatchJob, why: str, comment: str) -> None:
-    """Stop a running job for a reason of the server (``rerun`` or ``host``); :func:`ended` decides what follows.
+    """Stop a running job for a reason of the server (``rerun`` or ``host``); :func:`ended` decides
+    what follows.
 
     A job that is being deleted is stopped as well, but it stays deleted.
     """
@@ -459,7 +518,13 @@ def reported(core: Core, report: Report) -> None:
     if status == LOST and not job.ending:
         job.comment = f"LOST: {why or 'the supervisor of the job was lost'}"
         core.happened("lost", job.key, job.comment)
-        ended(core, job, LOST, _with_files(core, job, job.comment, report.undelivered), dict(report.used))
+        ended(
+            core,
+            job,
+            LOST,
+            _with_files(core, job, job.comment, report.undelivered),
+            dict(report.used),
+        )
         return
     if job.state is BatchState.SUSPENDED:
         core.set_state(job, "resumed")
@@ -467,11 +532,15 @@ def reported(core: Core, report: Report) -> None:
 
 
 def _with_files(core: Core, job: BatchJob, why: str, undelivered: str) -> str:
-    """Return the comment on an end, with the files that could not be delivered; mail names them whatever ``-m`` asks for."""
+    """Return the comment on an end, with the files that could not be delivered; mail names them
+    whatever ``-m`` asks for."""
     if not undelivered:
         return why
     if core.settings.mail_command:
         where = job.spec.host or "localhost"
-        text = f"Post job file processing error; job {core.id_of(job.key)} on host {where}: {undelivered}"
+        text = (
+            f"Post job file processing error; job {core.id_of(job.key)} on host {where}: "
+            f"{undelivered}"
+        )
         core.outbox.append(Mail(job.key, "o", job.spec.mail_users or job.user, text))
     return f"{why}; not delivered: {undelivered}" if why else f"not delivered: {undelivered}"

@@ -1,8 +1,9 @@
 """A job of the batch server: its states, its specification and its history.
 
-``NEXT`` contains every change of a job's state that is allowed; :meth:`.state.Core.set_state` looks each change up there and
-refuses any other.  The table knows neither time nor hosts nor policies.  The state of an array follows from those of its jobs: it
-is BEGUN once any has started.  The engine has its own table (:mod:`qbatch.engine.states`), for the jobs that it knows.
+``NEXT`` contains every change of a job's state that is allowed; :meth:`.state.Core.set_state` looks
+each change up there and refuses any other.  The table knows neither time nor hosts nor policies.
+ The state of an array follows from those of its jobs: it is BEGUN once any has started.  The engine
+has its own table (:mod:`qbatch.engine.states`), for the jobs that it knows.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from qbatch.wire.resources import Demand, listed_resources
 
 
 class BatchState(Enum):
-    """The state of a job, an array or a job of an array.  The value is its letter in the protocol and in PBS formats."""
+    """The state of a job, an array or a job of an array.  The value is its letter in the protocol
+    and in PBS formats."""
 
     QUEUED = "Q"
     HELD = "H"
@@ -64,8 +66,8 @@ NEXT: dict[str, dict[BatchState, BatchState]] = {
     "expired": dict.fromkeys((*WAITING, *ON_HOSTS), BatchState.EXPIRED),
     "finished": dict.fromkeys((*WAITING, *ON_HOSTS, BatchState.BEGUN), BatchState.FINISHED),
 }
-"""By cause, the state after each state in which the cause may occur.  ``begun`` is for arrays only, ``expired`` for their jobs
-only; a submitted job is QUEUED."""
+"""By cause, the state after each state in which the cause may occur.  ``begun`` is for arrays only,
+``expired`` for their jobs only; a submitted job is QUEUED."""
 
 SUBSTATES = {
     BatchState.QUEUED: 10,
@@ -89,7 +91,8 @@ HOLD_LETTERS = {"u": USER_HOLD, "o": OTHER_HOLD, "s": SYSTEM_HOLD}
 
 
 class Listed(dict[str, str]):
-    """``Resource_List``: names and values.  ``text``: the list as accounting writes it, empty before the first time."""
+    """``Resource_List``: names and values.  ``text``: the list as accounting writes it, empty
+    before the first time."""
 
     __slots__ = ("text",)
 
@@ -101,18 +104,25 @@ class Listed(dict[str, str]):
 class Prepared:
     """A specification that was read and checked once for a queue; equal submissions share one.
 
-    ``demand``: what its resources ask for, in parts; ``walltime``: microseconds; ``request``: as the engine gets it; ``listed``:
-    as ``Resource_List``; ``indices``, ``slot_limit``: of an array.
+    ``demand``: what its resources ask for, in parts; ``walltime``: microseconds; ``request``: as
+    the engine gets it; ``listed``: as ``Resource_List``; ``indices``, ``slot_limit``: of an array.
 
-    It is a plain class on purpose: snapshots write each one once and refer to it by its place (:mod:`.state_snapshot`).
+    It is a plain class on purpose: snapshots write each one once and refer to it by its place
+    (:mod:`.state_snapshot`).
     """
 
     __slots__ = ("demand", "indices", "listed", "request", "slot_limit", "spec", "walltime")
 
     def __init__(
-        self, spec: Spec, demand: Demand, walltime: int, request: Job, indices: tuple[int, ...] = (),
-        slot_limit: int | None = None, listed: Listed | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        spec: Spec,
+        demand: Demand,
+        walltime: int,
+        request: Job,
+        indices: tuple[int, ...] = (),
+        slot_limit: int | None = None,
+        listed: Listed | None = None,
+    ) -> None:
         self.spec = spec
         self.demand = demand
         self.walltime = walltime
@@ -122,17 +132,20 @@ class Prepared:
         self.listed = listed or Listed(listed_resources(spec.resources, demand, walltime))
 
 
-_new_tuple = tuple.__new__  # takes half the time of a named tuple's own, and runs a dozen times a job
+# Takes half the time of a named tuple's own, and runs a dozen times a job.
+_new_tuple = tuple.__new__
 
 BY_USER, BY_POLICY = 1, 2
 """Bits of :attr:`AttemptState.stopped_by`."""
 
 
 class Runs(Protocol):
-    """Run times and exit statuses that replace those of the specifications, for copies of jobs that really run."""
+    """Run times and exit statuses that replace those of the specifications, for copies of jobs that
+    really run."""
 
     def run_of(self, job: BatchJob) -> int:
-        """Return how long the present attempt of a job runs, in microseconds; ``NEVER`` while that is not known."""
+        """Return how long the present attempt of a job runs, in microseconds; ``NEVER`` while that
+        is not known."""
 
     def status_of(self, job: BatchJob) -> int:
         """Return the exit status of a job that ends by itself."""
@@ -141,8 +154,9 @@ class Runs(Protocol):
 class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``count`` equal chunks on a host.
 
-    ``procs``, ``memory`` (bytes), ``lines`` (of the node file): of each chunk.  ``number``: that of the first among the chunks on
-    the host; the others follow it.  ``ranges``: the numbers of their processors, chunk after chunk.
+    ``procs``, ``memory`` (bytes), ``lines`` (of the node file): of each chunk.  ``number``: that of
+    the first among the chunks on the host; the others follow it.  ``ranges``: the numbers of their
+    processors, chunk after chunk.
     """
 
     host: int
@@ -155,11 +169,13 @@ class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class AttemptState(msgspec.Struct, gc=False, array_like=True):
-    """An attempt of a job, from its start until it ends or is queued again; of an ended job, the last one.
+    """An attempt of a job, from its start until it ends or is queued again; of an ended job, the
+    last one.
 
-    ``started``: an instant, in microseconds.  ``slots``: its chunks on their hosts.  ``session``: of its processes, once known.
-    ``pauses``: the start and the end of each suspension; None if it has not ended.  ``stopped_by``: ``BY_USER``, ``BY_POLICY`` or
-    both suspend it; it goes on when neither does.  ``sizes``: its processors from each instant on, if it ever had others than it
+    ``started``: an instant, in microseconds.  ``slots``: its chunks on their hosts.  ``session``:
+    of its processes, once known. ``pauses``: the start and the end of each suspension; None if it
+    has not ended.  ``stopped_by``: ``BY_USER``, ``BY_POLICY`` or both suspend it; it goes on when
+    neither does.  ``sizes``: its processors from each instant on, if it ever had others than it
     asked for.  ``used``: what was measured at its end (seconds and bytes).
     """
 
@@ -182,9 +198,9 @@ class AttemptState(msgspec.Struct, gc=False, array_like=True):
 class EarlierAttempts(msgspec.Struct, gc=False, array_like=True):
     """The attempts of a job before the present one; it was queued again.
 
-    ``trials``: start, end, processors and hosts (as in ``exec_host``) of each trial run.  ``lost``: the execution intervals of
-    the latest lost attempts (the host went down, the job was rerun), each after the number of its attempt.  ``used``: what was
-    measured of the last one.
+    ``trials``: start, end, processors and hosts (as in ``exec_host``) of each trial run.  ``lost``:
+    the execution intervals of the latest lost attempts (the host went down, the job was rerun),
+    each after the number of its attempt.  ``used``: what was measured of the last one.
     """
 
     trials: tuple[tuple[int, int, int, str], ...] = ()
@@ -193,7 +209,8 @@ class EarlierAttempts(msgspec.Struct, gc=False, array_like=True):
 
 
 class FinalState(msgspec.Struct, gc=False, array_like=True):
-    """How a job ended: the instant (microseconds), its exit status, and why it was refused after it was queued, if it was."""
+    """How a job ended: the instant (microseconds), its exit status, and why it was refused after it
+    was queued, if it was."""
 
     ended: int
     status: int
@@ -203,14 +220,15 @@ class FinalState(msgspec.Struct, gc=False, array_like=True):
 class BatchJob(msgspec.Struct, gc=False, array_like=True):
     """One job, array or subjob.  Instants are in microseconds; None means not yet.
 
-    ``hold``: bits of holds.  ``row``: its row in the engine of its pool, -1 while the engine does not know it.  ``run_limit``:
-    the name of the run limit at which it waits.  ``waits_for``: the run limits in which it has a place, one a line.
-    ``ending``: why it is being ended (``deleted``, ``rerun``, ``host``, ``signal``, ``refused``).  ``broken``: the latest
-    promises that the policy took back: when, the promised start, and why.  ``deadline``: the instant by which it is to end.
+    ``hold``: bits of holds.  ``row``: its row in the engine of its pool, -1 while the engine does
+    not know it.  ``run_limit``: the name of the run limit at which it waits.  ``waits_for``: the
+    run limits in which it has a place, one a line. ``ending``: why it is being ended (``deleted``,
+    ``rerun``, ``host``, ``signal``, ``refused``).  ``broken``: the latest promises that the policy
+    took back: when, the promised start, and why.  ``deadline``: the instant by which it is to end.
     ``price``: what it costs, fixed when the policy accepted it, in millionths of a processor-hour.
 
-    ``attempts``: how many have begun.  ``attempt`` is set from a start until the job is queued again, ``final`` once it has
-    ended, ``earlier`` once it was queued again.
+    ``attempts``: how many have begun.  ``attempt`` is set from a start until the job is queued
+    again, ``final`` once it has ended, ``earlier`` once it was queued again.
     """
 
     sequence: int
@@ -285,7 +303,8 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
 
     @property
     def has_begun(self) -> bool:
-        """Whether an attempt of it has started and was not queued again; of an array, whether any of its jobs ever has."""
+        """Whether an attempt of it has started and was not queued again; of an array, whether any
+        of its jobs ever has."""
         return self.attempt is not None or self.state is BatchState.BEGUN
 
     @property
@@ -310,7 +329,8 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
 
     @property
     def used(self) -> dict[str, float] | None:
-        """What was measured of its attempt, or of the one before if it waits again; None before any measurement."""
+        """What was measured of its attempt, or of the one before if it waits again; None before any
+        measurement."""
         last = self.attempt if self.attempt is not None else self.earlier
         return last.used if last is not None else None
 
@@ -323,7 +343,8 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
         return self.attempt.progress.worked(now) if self.attempt is not None else 0
 
     def walltime_used(self, now: int) -> int:
-        """Return the microseconds of walltime that its attempt has used, as if on the processors that it asked for."""
+        """Return the microseconds of walltime that its attempt has used, as if on the processors
+        that it asked for."""
         return self.worked(now) // self.prepared.request.procs
 
     @property
@@ -344,7 +365,9 @@ def hold_bits(letters: str) -> int:
     bits = 0
     for letter in letters.strip():
         if letter not in HOLD_LETTERS:
-            raise ValueError(f"{letter!r} is not a kind of hold; use u (user), o (operator) or s (system)")
+            raise ValueError(
+                f"{letter!r} is not a kind of hold; use u (user), o (operator) or s (system)"
+            )
         bits |= HOLD_LETTERS[letter]
     return bits
 

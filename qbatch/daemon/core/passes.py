@@ -1,7 +1,8 @@
 """The passage of time: what is due in the calendar, and one pass of each pool's engine.
 
-``next_due`` returns the next instant at which something happens by itself; ``advance`` handles such an instant.  The driver calls
-them; the same calls in the same order give the same state after a crash.
+``next_due`` returns the next instant at which something happens by itself; ``advance`` handles such
+an instant.  The driver calls them; the same calls in the same order give the same state after a
+crash.
 """
 
 from __future__ import annotations
@@ -46,22 +47,28 @@ def next_due(core: Core) -> int | None:
 
 
 def advance(core: Core, at: int) -> None:
-    """Handle the instant ``at``, in rounds: what the calendar holds for it and before, then passes of the pools."""
+    """Handle the instant ``at``, in rounds: what the calendar holds for it and before, then passes
+    of the pools."""
     core.now = max(core.now, at)
     while True:
         _take_due(core)
         for pool in core.pools:
             _pass_if_due(core, pool)
         core.is_dirty = _has_more(core)
-        # Jobs without length, and trials with too little memory, end at the instant of their start: another round follows.
+        # Jobs without length, and trials with too little memory, end at the instant of their start:
+        # another round follows.
         is_due = core.calendar and core.calendar[0][0] <= core.now
-        if is_due or (core.is_dirty and any(isinstance(each, Returned) for pool in core.pools for each in pool.events)):
+        if is_due or (
+            core.is_dirty
+            and any(isinstance(each, Returned) for pool in core.pools for each in pool.events)
+        ):
             continue
         return
 
 
 def make_pass(core: Core, pool: PoolState) -> None:
-    """Handle what is due by now, then make the pass of one pool at this instant, if it has anything to take in.
+    """Handle what is due by now, then make the pass of one pool at this instant, if it has anything
+    to take in.
 
     Another round at the instant, and the other pools, are left to :func:`advance`.
     """
@@ -71,7 +78,11 @@ def make_pass(core: Core, pool: PoolState) -> None:
 
 
 def _pass_if_due(core: Core, pool: PoolState) -> None:
-    if pool.events or pool.pending or ((timer := pool.engine.next_timer()) is not None and timer <= core.now):
+    if (
+        pool.events
+        or pool.pending
+        or ((timer := pool.engine.next_timer()) is not None and timer <= core.now)
+    ):
         _one_pass(core, pool)
 
 
@@ -88,7 +99,12 @@ def _take_due(core: Core) -> None:
         job = core.find(JobKey(sequence, member))
         if job is None:
             continue
-        if what == "end" and job.attempts == attempt and job.attempt is not None and job.attempt.progress.due == due:
+        if (
+            what == "end"
+            and job.attempts == attempt
+            and job.attempt is not None
+            and job.attempt.progress.due == due
+        ):
             status = fate_of(core, job)
             if status >= 0:
                 status = status_of(core.faults, job.name, status)
@@ -106,16 +122,20 @@ def _one_pass(core: Core, pool: PoolState) -> None:
     events, pool.events = pool.events, []
     arrivals: list[Job] = []
     if pool.pending:
-        # A total order, by (submit, number, member), whatever the order of arrival: a snapshot keeps no other.
+        # A total order, by (submit, number, member), whatever the order of arrival: a snapshot
+        # keeps no other.
         pending, pool.pending = pool.pending, {}
-        arrived = sorted(zip(map(_SUBMIT, pending.values()), pending, pending.values(), strict=True))
+        arrived = sorted(
+            zip(map(_SUBMIT, pending.values()), pending, pending.values(), strict=True)
+        )
         for row, (_, key, request) in enumerate(arrived, len(pool.by_row)):
             job = core.find(key)
             assert job is not None
             job.row = row
             job.is_pending = False
             pool.by_row.append(job)
-            force_setattr(request, "row", row)  # no other code has it yet, and the engine need not copy it
+            # No other code has it yet, and the engine need not copy it.
+            force_setattr(request, "row", row)
             arrivals.append(request)
     done = pool.engine.handle(core.now, events or ([] if arrivals else [Woken()]), arrivals)
     for row, reason in done.refused:
@@ -144,7 +164,9 @@ def _carry_out(core: Core, pool: PoolState, job: BatchJob, action: Action) -> No
                 job.price = pool.engine.price_of(action.row)
         case Break():
             if job.promised is not None:
-                job.broken = (*job.broken, (core.now, job.promised, action.reason.text))[-MOST_BROKEN:]
+                job.broken = (*job.broken, (core.now, job.promised, action.reason.text))[
+                    -MOST_BROKEN:
+                ]
             job.comment = f"the promised start is lost: {action.reason.text}"
             job.promised = None
             core.happened("promise-broken", job.key, action.reason.text)
@@ -155,16 +177,23 @@ def _carry_out(core: Core, pool: PoolState, job: BatchJob, action: Action) -> No
         case Resume():
             flow.resume(core, job, BY_POLICY)
         case Resize():
-            flow.resize(core, job, (msgspec.structs.replace(job.present.allocation[0], procs=action.procs),))
+            flow.resize(
+                core, job, (msgspec.structs.replace(job.present.allocation[0], procs=action.procs),)
+            )
 
 
 def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, reason: Reason) -> None:
-    """End a job as refused, without a run; its array ends as refused, too, if all its jobs were refused."""
+    """End a job as refused, without a run; its array ends as refused, too, if all its jobs were
+    refused."""
     pool.by_row[row] = None
     job.row, job.promised = -1, None
     _note_refusal(core, job, reason)
     array = core.arrays.get(job.sequence)
-    if array is not None and array.live == 1 and all(each.refused is not None for each in array.members.values()):
+    if (
+        array is not None
+        and array.live == 1
+        and all(each.refused is not None for each in array.members.values())
+    ):
         _note_refusal(core, core.jobs[job.sequence], reason)
     run_limits.give_back(core, job)
     flow.finish(core, job, REFUSED)

@@ -36,32 +36,52 @@ def exchange(core: Core, pool: PoolState, policy: Policy) -> None:
 def reconfigure(core: Core, settings: Settings) -> Steps[None]:
     """Put a state under other settings, in steps.
 
-    A pool that keeps its hosts and its policy keeps its engine with all promises.  A pool that changes only its policy goes on
-    with its jobs under the new one, as after ``qbatch policy set``.  A pool that changes its hosts takes its waiting jobs anew,
-    in their order; no job may run in it.  A queue goes to another pool only when none of its jobs runs.
+    A pool that keeps its hosts and its policy keeps its engine with all promises.  A pool that
+    changes only its policy goes on with its jobs under the new one, as after ``qbatch policy set``.
+     A pool that changes its hosts takes its waiting jobs anew, in their order; no job may run in
+    it.  A queue goes to another pool only when none of its jobs runs.
 
     Raises:
-        InputError: a queue or a pool that has jobs is gone, or a pool changes under running jobs; nothing has changed.
+        InputError: a queue or a pool that has jobs is gone, or a pool changes under running jobs;
+            nothing has changed.
     """
     new = {pool.name: pool for pool in settings.pools}
     found = [(pool.settings.name, pool) for pool in core.pools]
-    kept = {name: pool for name, pool in found if name in new and _hosts(new[name]) == _hosts(pool.settings)}
+    kept = {
+        name: pool
+        for name, pool in found
+        if name in new and _hosts(new[name]) == _hosts(pool.settings)
+    }
     _check(core, settings, set(kept))
-    pools = [kept[each.name] if each.name in kept else PoolState(each, core.load_policy(each.policy)) for each in settings.pools]
+    pools = [
+        kept[each.name] if each.name in kept else PoolState(each, core.load_policy(each.policy))
+        for each in settings.pools
+    ]
     others = {
-        each.name: core.load_policy(each.policy) for each in settings.pools
+        each.name: core.load_policy(each.policy)
+        for each in settings.pools
         if each.name in kept and each.policy != kept[each.name].settings.policy
-    }  # fmt: skip
+    }
     for name, policy in others.items():
         Engine(kept[name].machine, policy)  # refuses an unsuitable machine before anything changes
         kept[name].engine.check_exchange(policy)
     old, asked = core.queues, {queue.name: queue for queue in settings.queues}
-    limits = [name for name, queue in asked.items() if name in old and _limits(queue) != _limits(old[name].settings)]
+    limits = [
+        name
+        for name, queue in asked.items()
+        if name in old and _limits(queue) != _limits(old[name].settings)
+    ]
     places = {pool.name: place for place, pool in enumerate(settings.pools)}
     pool_of = {name: places.get(queue.pool, 0) for name, queue in asked.items()}
     # The waiting jobs of queues that leave their pool, in the order in which they became eligible.
-    leaving = {name for name in asked if name in old and pools[pool_of[name]] is not core.pools[old[name].pool]}
-    ones: Iterable[BatchJob] = (job for whole in core.live_jobs() for job in core.members(whole)) if leaving else ()
+    leaving = {
+        name
+        for name in asked
+        if name in old and pools[pool_of[name]] is not core.pools[old[name].pool]
+    }
+    ones: Iterable[BatchJob] = (
+        (job for whole in core.live_jobs() for job in core.members(whole)) if leaving else ()
+    )
     moved = [job for job in ones if job.queue in leaving and job.state is BatchState.QUEUED]
     moved.sort(key=attrgetter("eligible", "sequence", "member"))
     for job in moved:
@@ -74,7 +94,8 @@ def reconfigure(core: Core, settings: Settings) -> Steps[None]:
     core.queues = {}
     for place, each in enumerate(settings.queues, 1):
         queue = old.get(each.name) or QueueState(each, place, 0, each.enabled, each.started, {}, {})
-        queue.settings, queue.place, queue.pool = each, place, pool_of[each.name]  # it stays opened or closed as it was by hand
+        # It stays opened or closed as it was by hand.
+        queue.settings, queue.place, queue.pool = each, place, pool_of[each.name]
         core.queues[each.name] = queue
     core.prepared.clear()
     core.asked.clear()
@@ -86,29 +107,36 @@ def reconfigure(core: Core, settings: Settings) -> Steps[None]:
         if is_enough(core):
             yield
         is_out = not (job.is_pending or job.row >= 0 or job.run_limit)
-        if is_out and job.state is BatchState.QUEUED:  # it may have ended, been held or come again in the meantime
+        # It may have ended, been held or come again in the meantime.
+        if is_out and job.state is BatchState.QUEUED:
             run_limits.enter(core, job)
     yield from run_limits.recount(core, limits)
 
 
 def _check(core: Core, settings: Settings, same: set[str]) -> None:
-    """Refuse settings that take hosts, queues or the executor away from jobs; the pools ``same`` keep their hosts."""
+    """Refuse settings that take hosts, queues or the executor away from jobs; the pools ``same``
+    keep their hosts."""
     running = sum(len(pool.running) for pool in core.pools)
     if settings.executor != core.settings.executor and running:
         raise InputError(
-            f"executor {settings.executor} is asked for, but {running} jobs run under {core.settings.executor}; end them first "
+            f"executor {settings.executor} is asked for, but {running} jobs run under "
+            f"{core.settings.executor}; end them first "
             "(qbatch down --jobs), or take another store (--state DIR)"
         )
     for pool in core.pools:
         if pool.settings.name not in same and pool.running:
             raise InputError(
-                f"pool {pool.settings.name}: {len(pool.running)} jobs run in it, and the configuration changes its hosts, Dask "
-                "cluster or directory; start as before and end the jobs (qbatch down --jobs), or take another store (--state DIR)"
+                f"pool {pool.settings.name}: {len(pool.running)} jobs run in it, and the "
+                "configuration changes its hosts, Dask "
+                "cluster or directory; start as before and end the jobs (qbatch down --jobs), or "
+                "take another store (--state DIR)"
             )
     names = {each.name for each in settings.queues}
     for name, queue in core.queues.items():
         if queue.total and name not in names:
-            raise InputError(f"queue {name} cannot go while it has {queue.total} jobs; move or delete them first")
+            raise InputError(
+                f"queue {name} cannot go while it has {queue.total} jobs; move or delete them first"
+            )
     machines = {pool.name: machine_of(pool) for pool in settings.pools}
     queues = {queue.name: settings.pool_of(queue).name for queue in settings.queues}
     pools = {name: core.pools[queue.pool].settings.name for name, queue in core.queues.items()}
@@ -119,7 +147,8 @@ def _check(core: Core, settings: Settings, same: set[str]) -> None:
         for job in pool.running.values():
             if queues.get(job.queue) != pool.settings.name:
                 raise InputError(
-                    f"queue {job.queue} cannot go to pool {queues.get(job.queue)} while its jobs run in pool "
+                    f"queue {job.queue} cannot go to pool {queues.get(job.queue)} while its jobs "
+                    "run in pool "
                     f"{pool.settings.name}, such as {core.id_of(job.key)}; "
                     f"leave it there until they have ended (qstop {job.queue}: no others start)"
                 )
@@ -127,12 +156,20 @@ def _check(core: Core, settings: Settings, same: set[str]) -> None:
         is_other = job.queue in queues and job.queue not in stay
         reason = refusal(machines[queues[job.queue]], job.prepared.request) if is_other else None
         if reason is not None and not job.holds_hosts:
-            raise InputError(f"job {core.id_of(job.key)} could no longer run: {reason.text}; delete or alter it first")
+            raise InputError(
+                f"job {core.id_of(job.key)} could no longer run: {reason.text}; delete or alter it "
+                "first"
+            )
 
 
 def _close_again(core: Core, pools: list[PoolState]) -> None:
-    """Close hosts that were drained or down again, by name, in pools that begin with a new engine; they keep their comments."""
-    old = {host.name: (pool, place) for pool in core.pools for place, host in enumerate(pool.machine.hosts)}
+    """Close hosts that were drained or down again, by name, in pools that begin with a new engine;
+    they keep their comments."""
+    old = {
+        host.name: (pool, place)
+        for pool in core.pools
+        for place, host in enumerate(pool.machine.hosts)
+    }
     for pool in pools:
         for place, host in enumerate(pool.machine.hosts):
             if host.name not in old:
@@ -152,4 +189,12 @@ def _limits(queue: Queue) -> tuple[int | None, int | None]:
 
 
 def _hosts(pool: Pool) -> tuple[object, ...]:
-    return pool.hosts, pool.single_host, pool.spans, pool.machine, pool.executor, pool.address, pool.directory
+    return (
+        pool.hosts,
+        pool.single_host,
+        pool.spans,
+        pool.machine,
+        pool.executor,
+        pool.address,
+        pool.directory,
+    )

@@ -19,13 +19,21 @@ from qbatch.model.actions import parts_of
 from qbatch.model.machine import Host
 from qbatch.wire.identifiers import ARRAY, JobKey, format_id, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
-from qbatch.wire.resources import MICROSECONDS, format_duration, format_size, parse_duration, parse_size
+from qbatch.wire.resources import (
+    MICROSECONDS,
+    format_duration,
+    format_size,
+    parse_duration,
+    parse_size,
+)
 
 
 def limits_of(job: BatchJob) -> dict[str, float]:
-    """Return the limits that a job asked for: ``cput`` and ``pcput`` in seconds, ``mem`` and ``vmem`` in bytes.
+    """Return the limits that a job asked for: ``cput`` and ``pcput`` in seconds, ``mem`` and
+    ``vmem`` in bytes.
 
-    ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is enforced or not as ``mem`` is.
+    ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is enforced
+    or not as ``mem`` is.
     """
     resources = job.spec.resources
     limits: dict[str, float] = {}
@@ -40,34 +48,64 @@ def limits_of(job: BatchJob) -> dict[str, float]:
 
 
 def excess(core: Core, job: BatchJob, used: Mapping[str, float]) -> str:
-    """Return in words what a job uses beyond what it asked for without being ended for it; empty if there is nothing.
+    """Return in words what a job uses beyond what it asked for without being ended for it; empty if
+    there is nothing.
 
     ``used``: seconds and bytes, as executors measure them.
     """
     enforced = core.pool_of(job).settings.enforce
     return "; ".join(
-        f"{name} {_text(name, used[name])} exceeds the {_text(name, limit)} asked for (not enforced)"
+        (
+            f"{name} {_text(name, used[name])} exceeds the {_text(name, limit)} asked for (not "
+            "enforced)"
+        )
         for name, limit in limits_of(job).items()
         if name not in enforced and used.get(name, 0) > limit
     )
 
 
 def _text(name: str, amount: float) -> str:
-    """Return an amount as PBS writes it, rounded up, so that an excess by a part of a second shows."""
-    return format_size(int(amount)) if name in ("mem", "vmem") else format_duration(ceil(amount) * MICROSECONDS)
+    """Return an amount as PBS writes it, rounded up, so that an excess by a part of a second
+    shows."""
+    return (
+        format_size(int(amount))
+        if name in ("mem", "vmem")
+        else format_duration(ceil(amount) * MICROSECONDS)
+    )
 
 
 _AS_SUBMITTED = (
-    "join", "keep", "mail_points", "mail_users", "is_rerunnable", "checkpoint", "account", "project", "group_list", "shell",
-    "submit_arguments", "is_blocking", "umask",
-)  # fmt: skip
+    "join",
+    "keep",
+    "mail_points",
+    "mail_users",
+    "is_rerunnable",
+    "checkpoint",
+    "account",
+    "project",
+    "group_list",
+    "shell",
+    "submit_arguments",
+    "is_blocking",
+    "umask",
+)
 _as_submitted = attrgetter(*_AS_SUBMITTED)
 _DEFAULTS = _as_submitted(JobRecord(id="", name="", user="", queue="", state=""))
 _AS_CONFIGURED = (
-    "name", "priority", "max_queued", "max_running", "max_running_per_user", "max_procs", "max_walltime", "default_walltime",
-    "max_memory", "destinations", "users",
-)  # fmt: skip
-# Each field that is given to the constructor takes time, and there are seventy: those that few submissions set are left out.
+    "name",
+    "priority",
+    "max_queued",
+    "max_running",
+    "max_running_per_user",
+    "max_procs",
+    "max_walltime",
+    "default_walltime",
+    "max_memory",
+    "destinations",
+    "users",
+)
+# Each field that is given to the constructor takes time, and there are seventy: those that few
+# submissions set are left out.
 
 
 def used_of(job: BatchJob) -> dict[str, str]:
@@ -85,16 +123,27 @@ def used_texts(used: Mapping[str, float], procs: int) -> dict[str, str]:
     percent = round(100 * cput / walltime) if walltime > 0 else 0
     size = format_size(memory)
     return {
-        "cpupercent": str(percent), "cput": format_duration(cput), "mem": size, "ncpus": str(procs),
-        "vmem": size if virtual == memory else format_size(virtual), "walltime": format_duration(walltime),
-    }  # fmt: skip
+        "cpupercent": str(percent),
+        "cput": format_duration(cput),
+        "mem": size,
+        "ncpus": str(procs),
+        "vmem": size if virtual == memory else format_size(virtual),
+        "walltime": format_duration(walltime),
+    }
 
 
 def slots_of(core: Core, job: BatchJob) -> list[tuple[int, int, int, int]]:
-    """Return (host, processors, memory, slots) of each chunk of a running job, in the order of the chunks."""
-    runs = [(slot.host, slot.procs, slot.memory, slot.lines, slot.count) for slot in job.present.slots]
+    """Return (host, processors, memory, slots) of each chunk of a running job, in the order of the
+    chunks."""
+    runs = [
+        (slot.host, slot.procs, slot.memory, slot.lines, slot.count) for slot in job.present.slots
+    ]
     runs = runs or divide(job, core.pool_of(job).machine.hosts)
-    return [(host, procs, memory, lines) for host, procs, memory, lines, count in runs for _ in range(count)]
+    return [
+        (host, procs, memory, lines)
+        for host, procs, memory, lines, count in runs
+        for _ in range(count)
+    ]
 
 
 def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
@@ -103,7 +152,10 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
     if not hosts:
         return "", ""
     slots = job.present.slots or [Slot(*each, 0, ()) for each in slots_of(core, job)]
-    texts = [_texts_of_run(hosts[slot.host].name, slot.number, slot.count, slot.procs, slot.memory) for slot in slots]
+    texts = [
+        _texts_of_run(hosts[slot.host].name, slot.number, slot.count, slot.procs, slot.memory)
+        for slot in slots
+    ]
     if len(texts) == 1:
         return texts[0]
     return "+".join([place for place, _ in texts]), "+".join([node for _, node in texts])
@@ -111,7 +163,8 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
 
 @lru_cache(maxsize=1024)
 def _texts_of_run(name: str, first: int, count: int, procs: int, memory: int) -> tuple[str, str]:
-    """Return ``exec_host`` and ``exec_vnode`` of equal chunks on a host; ``first``: the number of the first there."""
+    """Return ``exec_host`` and ``exec_vnode`` of equal chunks on a host; ``first``: the number of
+    the first there."""
     many = f"*{procs}" if procs > 1 else ""
     node = f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})"
     places = [f"{name}/{number}{many}" for number in range(first, first + count)]
@@ -119,16 +172,22 @@ def _texts_of_run(name: str, first: int, count: int, procs: int, memory: int) ->
 
 
 def numbered_text(core: Core, job: BatchJob) -> str:
-    """Return ``exec_host`` as Torque writes it, with ranges of the numbers of processors: ``n0/0-1+n1/4``."""
+    """Return ``exec_host`` as Torque writes it, with ranges of the numbers of processors:
+    ``n0/0-1+n1/4``."""
     hosts = _hosts_of(core, job)
     places: list[str] = []
     for slot in job.present.slots if hosts else ():
         name = hosts[slot.host].name
         if slot.procs == 1:
-            places += [_texts_of_run(name, low, high - low + 1, 1, 0)[0] for low, high in slot.ranges]
+            places += [
+                _texts_of_run(name, low, high - low + 1, 1, 0)[0] for low, high in slot.ranges
+            ]
             continue
         for own in ranges_of_chunks(slot):
-            places.append(f"{name}/" + ",".join([f"{low}-{high}" if high > low else str(low) for low, high in own]))
+            places.append(
+                f"{name}/"
+                + ",".join([f"{low}-{high}" if high > low else str(low) for low, high in own])
+            )
     return "+".join(places)
 
 
@@ -139,8 +198,11 @@ def _hosts_of(core: Core, job: BatchJob) -> tuple[Host, ...]:
         return ()
     queue = core.queues.get(job.queue)
     hosts = core.pools[queue.pool].machine.hosts if queue is not None else ()
-    # A job of an array may have ended on hosts, or in a queue, that the configuration does not have any more.
-    return hosts if all(chunk.host + chunk.count <= len(hosts) for chunk in attempt.allocation) else ()
+    # A job of an array may have ended on hosts, or in a queue, that the configuration does not have
+    # any more.
+    return (
+        hosts if all(chunk.host + chunk.count <= len(hosts) for chunk in attempt.allocation) else ()
+    )
 
 
 def brief_record(core: Core, job: BatchJob) -> JobRecord:
@@ -150,12 +212,22 @@ def brief_record(core: Core, job: BatchJob) -> JobRecord:
     if demand.memory:
         resources["mem"] = format_size(demand.memory)
     return JobRecord(
-        core.id_of(job.key), job.name, job.user, job.queue, job.state.letter, resources=resources,
-        used=_used_so_far(core, job), started=_started(core, job), is_array=job.is_array, priority=job.priority,
+        core.id_of(job.key),
+        job.name,
+        job.user,
+        job.queue,
+        job.state.letter,
+        resources=resources,
+        used=_used_so_far(core, job),
+        started=_started(core, job),
+        is_array=job.is_array,
+        priority=job.priority,
         session=job.attempt.session if job.attempt is not None else None,
         exit_status=job.final.status if job.final is not None else None,
-        exec_host=exec_texts(core, job)[0], comment=_comment(core, job), deadline=job.deadline,
-    )  # fmt: skip
+        exec_host=exec_texts(core, job)[0],
+        comment=_comment(core, job),
+        deadline=job.deadline,
+    )
 
 
 def _started(core: Core, job: BatchJob) -> int | None:
@@ -166,7 +238,8 @@ def _started(core: Core, job: BatchJob) -> int | None:
 
 
 def _comment(core: Core, job: BatchJob) -> str:
-    """Return the last comment on a job; without one, whether it is on trial or suspended, and by what."""
+    """Return the last comment on a job; without one, whether it is on trial or suspended, and by
+    what."""
     if job.comment or not job.is_running_or_suspended:
         return job.comment
     pool = core.pool_of(job)
@@ -181,24 +254,36 @@ def with_excess(core: Core, job: BatchJob, comment: str, used: Mapping[str, floa
 
 
 def event_record(core: Core, key: JobKey) -> JobRecord | None:
-    """Return the record of a job for events: that for tables, with where it runs, when it came and its promised start."""
+    """Return the record of a job for events: that for tables, with where it runs, when it came and
+    its promised start."""
     job = core.find(key)
     if job is None or job.is_over:
         return core.recent.get(key)
     attempt = job.attempt
     return structs.replace(
-        brief_record(core, job), hold=job.hold_types, submitted=job.submitted, eligible=job.eligible, promised=job.promised,
+        brief_record(core, job),
+        hold=job.hold_types,
+        submitted=job.submitted,
+        eligible=job.eligible,
+        promised=job.promised,
         exec_vnode=exec_texts(core, job)[1] if job.prepared.demand.memory else "",
-        pauses=attempt.pauses if attempt is not None else (), sizes=attempt.sizes if attempt is not None else (),
-    )  # fmt: skip
+        pauses=attempt.pauses if attempt is not None else (),
+        sizes=attempt.sizes if attempt is not None else (),
+    )
 
 
 def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
     if not job.holds_hosts or job.used is not None:
         return used_of(job)
     cput, walltime = executor_of(core).cpu_time(core, job), job.walltime_used(core.now)
-    return {"cput": format_duration(cput), "walltime": format_duration(walltime), "mem": "0kb",
-            "cpupercent": "0", "ncpus": str(job.size), "vmem": "0kb"}  # fmt: skip
+    return {
+        "cput": format_duration(cput),
+        "walltime": format_duration(walltime),
+        "mem": "0kb",
+        "cpupercent": "0",
+        "ncpus": str(job.size),
+        "vmem": "0kb",
+    }
 
 
 def full_record(core: Core, job: BatchJob) -> JobRecord:
@@ -227,19 +312,43 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
     runs = int(before) if len(before) < 10 and before.isascii() and before.isdecimal() else 0
     comment = job.comment or _comment(core, job) or _ran_on(nodes)
     return JobRecord(
-        format_id(job.key, settings.name), job.name, job.user, job.queue, state.letter,
-        owner=f"{job.user}@{spec.host or 'localhost'}", group=job.group,
+        format_id(job.key, settings.name),
+        job.name,
+        job.user,
+        job.queue,
+        state.letter,
+        owner=f"{job.user}@{spec.host or 'localhost'}",
+        group=job.group,
         substate=SUBSTATES[state] if job.ending != "deleted" or state not in OVER else 91,
-        hold=job.hold_types, priority=job.priority, is_array=job.is_array, server=settings.name, depend=depend_text(core, job),
-        submitted=job.submitted, queued=job.queued, eligible=job.eligible, modified=job.modified, not_before=job.not_before,
-        promised=job.promised, broken=job.broken, deadline=job.deadline, price=job.price,
-        started=_started(core, job), attempt=job.attempts, run_count=job.attempts + runs,
-        exec_host=hosts, exec_vnode=nodes, exec_slots=numbered_text(core, job),
-        resources=job.prepared.listed, used=_used_so_far(core, job),
+        hold=job.hold_types,
+        priority=job.priority,
+        is_array=job.is_array,
+        server=settings.name,
+        depend=depend_text(core, job),
+        submitted=job.submitted,
+        queued=job.queued,
+        eligible=job.eligible,
+        modified=job.modified,
+        not_before=job.not_before,
+        promised=job.promised,
+        broken=job.broken,
+        deadline=job.deadline,
+        price=job.price,
+        started=_started(core, job),
+        attempt=job.attempts,
+        run_count=job.attempts + runs,
+        exec_host=hosts,
+        exec_vnode=nodes,
+        exec_slots=numbered_text(core, job),
+        resources=job.prepared.listed,
+        used=_used_so_far(core, job),
         comment=with_excess(core, job, comment, job.used if job.is_over else None),
-        output=output_path(job, "out"), error=output_path(job, "err"), extra=spec.extra,
-        variables={**spec.variables, **queue} if spec.variables else queue, **others,
-    )  # fmt: skip
+        output=output_path(job, "out"),
+        error=output_path(job, "err"),
+        extra=spec.extra,
+        variables={**spec.variables, **queue} if spec.variables else queue,
+        **others,
+    )
 
 
 def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
@@ -247,7 +356,9 @@ def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
     counts = array.counts
     return {
         "array_submitted": format_indices(list(job.prepared.indices)),
-        "array_remaining": format_indices([index for index, each in array.members.items() if each.is_waiting]),
+        "array_remaining": format_indices(
+            [index for index, each in array.members.items() if each.is_waiting]
+        ),
         "array_counts": {
             "Queued": sum(counts.get(state, 0) for state in WAITING),
             "Running": counts.get(BatchState.RUNNING, 0) + counts.get(BatchState.SUSPENDED, 0),
@@ -270,12 +381,14 @@ def _queue_variable(queue: str) -> dict[str, str]:
 
 
 def asked_queue(core: Core, job: BatchJob) -> str:
-    """Return the queue that a submission named, or the default queue; the job may have been routed on."""
+    """Return the queue that a submission named, or the default queue; the job may have been routed
+    on."""
     return job.spec.queue.partition("@")[0] or core.settings.default_queue
 
 
 def output_path(job: BatchJob, which: str) -> str:
-    """Return the path of the output (``out``) or error (``err``) file as far as it is known: absolute, with the index in place.
+    """Return the path of the output (``out``) or error (``err``) file as far as it is known:
+    absolute, with the index in place.
 
     A path that ends in ``/`` is a directory; the daemon adds the name when the job starts.
     """
@@ -296,11 +409,15 @@ def queue_record(core: Core, queue: QueueState) -> QueueRecord:
     """Return all that is known of a queue."""
     settings, pool = queue.settings, core.pools[queue.pool]
     return QueueRecord(
-        kind="Route" if settings.destinations else "Execution", pool=pool.settings.name, policy=pool.name_of_policy,
-        enabled=queue.enabled, started=queue.started, total=queue.total,
+        kind="Route" if settings.destinations else "Execution",
+        pool=pool.settings.name,
+        policy=pool.name_of_policy,
+        enabled=queue.enabled,
+        started=queue.started,
+        total=queue.total,
         counts={letter: count for letter, count in queue.letter_counts.items() if count},
         **{name: getattr(settings, name) for name in _AS_CONFIGURED},
-    )  # fmt: skip
+    )
 
 
 def host_records(core: Core) -> list[HostRecord]:
@@ -334,11 +451,23 @@ def host_records(core: Core) -> list[HostRecord]:
                 state = "job-exclusive"
             else:
                 state = "job-busy" if cpus_used >= host.cpus else "free"
-            queue = tuple(core.id_of(job.key) for job in waiting[place] if job is not None) if waiting else None
+            queue = (
+                tuple(core.id_of(job.key) for job in waiting[place] if job is not None)
+                if waiting
+                else None
+            )
             record = HostRecord(
-                name=host.name, pool=pool.settings.name, state=state, cpus=host.cpus, cpus_used=cpus_used, memory=host.memory,
-                memory_used=memory_used, jobs=tuple(jobs[place]), queues=queues, comment=pool.host_comments.get(place, ""),
+                name=host.name,
+                pool=pool.settings.name,
+                state=state,
+                cpus=host.cpus,
+                cpus_used=cpus_used,
+                memory=host.memory,
+                memory_used=memory_used,
+                jobs=tuple(jobs[place]),
+                queues=queues,
+                comment=pool.host_comments.get(place, ""),
                 queue=queue,
-            )  # fmt: skip
+            )
             found.append(record)
     return found

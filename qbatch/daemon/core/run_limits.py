@@ -1,6 +1,7 @@
 """Run limits: how many jobs may run at once, of a queue, of one user in a queue, of an array.
 
-A waiting job is with the engine of its pool and holds a place in each of its run limits, or waits at the first that is full.
+A waiting job is with the engine of its pool and holds a place in each of its run limits, or waits
+at the first that is full.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ MOST_EXCHANGED = 5000
 """The most waiting jobs with which two of them may still exchange their places."""
 
 MOST_STALE = 64
-"""Entries that a run limit may keep of jobs that no longer wait there, beyond as many as jobs wait."""
+"""Entries that a run limit may keep of jobs that no longer wait there, beyond as many as jobs
+wait."""
 
 
 def run_limits_of(core: Core, job: BatchJob) -> list[str]:
@@ -46,12 +48,19 @@ def names_of(queue: QueueState, user: str) -> list[str]:
 
 
 def request_of(core: Core, job: BatchJob, prepared: Prepared, submit: int, **other: Any) -> Job:
-    """Return a job as the engine gets it; ``other``: fields of the request that are not those of the job."""
+    """Return a job as the engine gets it; ``other``: fields of the request that are not those of
+    the job."""
     values = {
-        "number": job.sequence, "submit": submit, "is_rerunnable": prepared.spec.is_rerunnable,
-        "user": core.number_of(job.user), "group": core.number_of(job.group), "queue": core.queues[job.queue].place,
-        "deadline": job.deadline, "priority": job.priority, "is_admitted": job.attempts > 0,
-    }  # fmt: skip
+        "number": job.sequence,
+        "submit": submit,
+        "is_rerunnable": prepared.spec.is_rerunnable,
+        "user": core.number_of(job.user),
+        "group": core.number_of(job.group),
+        "queue": core.queues[job.queue].place,
+        "deadline": job.deadline,
+        "priority": job.priority,
+        "is_admitted": job.attempts > 0,
+    }
     return msgspec.structs.replace(prepared.request, **(values | other))
 
 
@@ -69,9 +78,14 @@ def limit_of(core: Core, name: str) -> int:
 
 
 def is_past_limit(core: Core, job: BatchJob) -> bool:
-    """Return whether a job could not get all of its places again, because a queue was stopped or a limit fell."""
+    """Return whether a job could not get all of its places again, because a queue was stopped or a
+    limit fell."""
     names = run_limits_of(core, job)
-    return any(core.run_limits[name].used > limit_of(core, name) for name in names if name in core.run_limits)
+    return any(
+        core.run_limits[name].used > limit_of(core, name)
+        for name in names
+        if name in core.run_limits
+    )
 
 
 def is_full(core: Core, name: str) -> bool:
@@ -80,7 +94,8 @@ def is_full(core: Core, name: str) -> bool:
 
 
 def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
-    """Hand an eligible job to the engine of its pool, or let it wait at the first run limit that is full.
+    """Hand an eligible job to the engine of its pool, or let it wait at the first run limit that is
+    full.
 
     ``submit``: the instant of arrival by which the engine ranks it; now if none is given.
     """
@@ -91,8 +106,12 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
             job.run_limit = name
             run_limit = core.run_limits.setdefault(name, RunLimit())
             heapq.heappush(run_limit.waiting, (job.eligible, job.sequence, job.member))
-            # All jobs that wait at one run limit are in one queue: more entries than that are stale.
-            if len(run_limit.waiting) > 2 * core.queues[job.queue].counts.get(BatchState.QUEUED, 0) + MOST_STALE:
+            # All jobs that wait at one run limit are in one queue: more entries than that are
+            # stale.
+            if (
+                len(run_limit.waiting)
+                > 2 * core.queues[job.queue].counts.get(BatchState.QUEUED, 0) + MOST_STALE
+            ):
                 _sweep(core, name)
             return
     for name in names:
@@ -107,12 +126,14 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
 
 
 def withdraw(core: Core, job: BatchJob) -> None:
-    """Take a waiting job back from the engine or from the run limit at which it waits; it loses its promise."""
+    """Take a waiting job back from the engine or from the run limit at which it waits; it loses its
+    promise."""
     let_through(core, _take_out(core, job))
 
 
 def _take_out(core: Core, *jobs: BatchJob) -> dict[str, None]:
-    """Withdraw waiting jobs; return the run limits in which they gave their places back, each once."""
+    """Withdraw waiting jobs; return the run limits in which they gave their places back, each
+    once."""
     left: dict[str, None] = {}
     for job in jobs:
         job.promised = job.run_limit = None
@@ -164,7 +185,8 @@ def _waiting_at(core: Core, name: str, entry: tuple[int, int, int]) -> BatchJob 
 
 
 def arrive_again(core: Core, jobs: list[BatchJob]) -> None:
-    """Let jobs that wait with the engine leave it and arrive again at this instant; each keeps its places in its run limits."""
+    """Let jobs that wait with the engine leave it and arrive again at this instant; each keeps its
+    places in its run limits."""
     left = _take_out(core, *jobs)
     for job in jobs:
         job.queued = job.eligible = core.now
@@ -175,18 +197,27 @@ def arrive_again(core: Core, jobs: list[BatchJob]) -> None:
 def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
     """Exchange the places of two waiting jobs, if not too many jobs wait.
 
-    The engine ranks by arrival: all waiting jobs of the pool leave it and arrive again, in the same order except for the two.
+    The engine ranks by arrival: all waiting jobs of the pool leave it and arrive again, in the same
+    order except for the two.
     """
     pool = core.pool_of(first)
     waiting = [job for job in pool.by_row if job is not None and job.state is BatchState.QUEUED]
     waiting += [job for job in (core.find(key) for key in pool.pending) if job is not None]
     if len(waiting) > MOST_EXCHANGED:
-        raise Refusal("bad-state", f"{len(waiting)} jobs wait; places are exchanged where at most {MOST_EXCHANGED} do")
+        raise Refusal(
+            "bad-state",
+            f"{len(waiting)} jobs wait; places are exchanged where at most {MOST_EXCHANGED} do",
+        )
     order = {job.key: place for place, job in enumerate(waiting)}
-    order[first.key], order[second.key] = order.get(second.key, len(order)), order.get(first.key, len(order))
+    order[first.key], order[second.key] = (
+        order.get(second.key, len(order)),
+        order.get(first.key, len(order)),
+    )
     left = _take_out(core, *waiting)
     begin = core.now - len(order)
-    for job in sorted({job.key: job for job in [*waiting, first, second]}.values(), key=lambda job: order[job.key]):
+    for job in sorted(
+        {job.key: job for job in [*waiting, first, second]}.values(), key=lambda job: order[job.key]
+    ):
         enter(core, job, max(begin + order[job.key], 0))
     let_through(core, left)
 
@@ -194,8 +225,8 @@ def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
 def recount(core: Core, queue_names: list[str]) -> Steps[None]:
     """Make the jobs of these queues hold the places that :func:`run_limits_of` names now, in steps.
 
-    Running jobs count even above a limit; waiting jobs leave the engine and arrive again, in the order in which they became
-    eligible.
+    Running jobs count even above a limit; waiting jobs leave the engine and arrive again, in the
+    order in which they became eligible.
     """
     found = []
     for job in core.jobs.values():
@@ -229,13 +260,15 @@ def recount_jobs(core: Core, jobs: list[BatchJob]) -> Steps[None]:
         if is_enough(core):
             yield
         is_out = not (job.is_pending or job.row >= 0 or job.run_limit)
-        if is_out and job.state is BatchState.QUEUED:  # it may have ended, been held or arrived again in the meantime
+        # It may have ended, been held or arrived again in the meantime.
+        if is_out and job.state is BatchState.QUEUED:
             enter(core, job, max(begin + place, 0))
     let_through(core, left)
 
 
 def _recount_running(core: Core, running: list[BatchJob], left: dict[str, None]) -> None:
-    """Give running jobs the places that they need now, after waiting jobs have left theirs (``left``: in which limits)."""
+    """Give running jobs the places that they need now, after waiting jobs have left theirs
+    (``left``: in which limits)."""
     for job in running:
         left.update(dict.fromkeys(_leave_limits(core, job)))
     for name in left:
@@ -249,8 +282,11 @@ def _recount_running(core: Core, running: list[BatchJob], left: dict[str, None])
 
 
 def _sweep(core: Core, name: str) -> None:
-    """Remove from a run limit the jobs that no longer wait there, and the run limit itself if no job uses it."""
+    """Remove from a run limit the jobs that no longer wait there, and the run limit itself if no
+    job uses it."""
     run_limit = core.run_limits[name]
-    run_limit.waiting = sorted({entry for entry in run_limit.waiting if _waiting_at(core, name, entry) is not None})
+    run_limit.waiting = sorted(
+        {entry for entry in run_limit.waiting if _waiting_at(core, name, entry) is not None}
+    )
     if not run_limit.used and not run_limit.waiting:
         del core.run_limits[name]

@@ -1,8 +1,8 @@
 """Set a state back that is ahead of the real time (docs/explanation/reliability.md).
 
-The clock of the machine was ahead, and is right again.  Every instant of the state moves back by as much as the latest one is
-ahead: when a job came, started, is to be released, is to end.  Durations stay.  The records of ended jobs stay too, in the
-history and in the accounting files.
+The clock of the machine was ahead, and is right again.  Every instant of the state moves back by as
+much as the latest one is ahead: when a job came, started, is to be released, is to end.  Durations
+stay.  The records of ended jobs stay too, in the history and in the accounting files.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def set_back(core: Core, by: int) -> None:
         array.started = _earlier(array.started, by)
     core.calendar = [(due - by, *entry) for due, *entry in core.calendar]  # type: ignore[misc]
     for limit in core.run_limits.values():
-        limit.waiting = [(eligible - by, sequence, member) for eligible, sequence, member in limit.waiting]
+        limit.waiting = [
+            (eligible - by, sequence, member) for eligible, sequence, member in limit.waiting
+        ]
     core.source.ended = [(at - by, owner) for at, owner in core.source.ended]
     if core.log_arrived:
         core.log_offset -= by
@@ -75,9 +77,14 @@ def _job(job: BatchJob, by: int) -> None:
         if progress.due != NEVER:
             progress.due -= by
     if job.earlier is not None:
-        trials = tuple((since - by, until - by, procs, where) for since, until, procs, where in job.earlier.trials)
-        lost = tuple((number, since - by, until - by, *rest) for number, since, until, *rest in job.earlier.lost)
+        trials = tuple(
+            (since - by, until - by, procs, where)
+            for since, until, procs, where in job.earlier.trials
+        )
+        lost = tuple(
+            (number, since - by, until - by, *rest)
+            for number, since, until, *rest in job.earlier.lost
+        )
         job.earlier = EarlierAttempts(trials, lost, job.earlier.used)  # type: ignore[arg-type]
     if job.final is not None:
         job.final.ended -= by
-

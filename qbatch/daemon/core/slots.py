@@ -1,8 +1,9 @@
 """The chunks of running jobs on their hosts, and the numbers that ``exec_host`` gives them there.
 
-This module divides an allocation among the chunks, once when the job starts, and keeps the numbers that are in use on each host.
-OpenPBS numbers the chunks on a host (``n0/1*2``: the second chunk there, two processors), Torque the processors (``n0/2+n0/3``).
-A chunk gets the lowest free number, and gives it back at the end.
+This module divides an allocation among the chunks, once when the job starts, and keeps the numbers
+that are in use on each host. OpenPBS numbers the chunks on a host (``n0/1*2``: the second chunk
+there, two processors), Torque the processors (``n0/2+n0/3``). A chunk gets the lowest free number,
+and gives it back at the end.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def enter(pool: PoolState, job: BatchJob) -> None:
     for host, procs, memory, lines, count in divide(job, pool.machine.hosts):
         chunks, taken = pool.numbers.get(host, (0, 0))
         numbers = _free_ranges(chunks, count)
-        # While every chunk on the host has one processor, chunks and processors have the same numbers.
+        # While every chunk on the host has one processor, chunks and processors have the same
+        # numbers.
         ranges = numbers if procs == 1 and chunks == taken else _free_ranges(taken, count * procs)
         bits = _bits(numbers)
         pool.numbers[host] = (chunks | bits, taken | (bits if ranges is numbers else _bits(ranges)))
@@ -96,14 +98,20 @@ def ranges_of_chunks(slot: Slot) -> Iterator[Ranges]:
 
 
 def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int, int]]:
-    """Return (host, processors, memory, lines of the node file, count) of the chunks of a running job, in their order.
+    """Return (host, processors, memory, lines of the node file, count) of the chunks of a running
+    job, in their order.
 
     Equal chunks on one host are one entry.
     """
     allocation, chunks = job.present.allocation, job.prepared.demand.chunks
-    if len(allocation) == len(chunks) == 1 and job.prepared.request.placing != SCATTER:  # most jobs: all in one place
+    # Most jobs: all in one place.
+    if len(allocation) == len(chunks) == 1 and job.prepared.request.placing != SCATTER:
         whole, chunk = allocation[0], chunks[0]
-        is_all = whole.count == 1 and whole.procs == chunk.count * chunk.procs and chunk.count <= MOST_CHUNKS
+        is_all = (
+            whole.count == 1
+            and whole.procs == chunk.count * chunk.procs
+            and chunk.count <= MOST_CHUNKS
+        )
         if is_all and not (whole.memory or chunk.memory or chunk.host):
             return [(whole.host, chunk.procs, 0, chunk.slots, chunk.count)]
     left = {host: [procs, memory] for host, procs, memory in parts_of(allocation)}
@@ -130,7 +138,11 @@ def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, 
                 used.add(host)
             elif not own[1] or (memory == chunk.memory and hosts[host].memory):
                 # The next chunks get as much there, while there is enough.
-                count = min(missing, own[0] // chunk.procs, own[1] // memory if own[1] and memory else missing)
+                count = min(
+                    missing,
+                    own[0] // chunk.procs,
+                    own[1] // memory if own[1] and memory else missing,
+                )
             own[0] -= count * chunk.procs
             own[1] -= count * memory if own[1] else 0
             missing -= count
@@ -138,12 +150,19 @@ def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, 
     return [part for place in sorted(found) for part in found[place]]
 
 
-def _host_for(chunk: ChunkOf, left: dict[int, list[int]], hosts: tuple[Host, ...], used: set[int] | None) -> int | None:
-    """Return the first host that has all that a chunk asks for, else the first that has the processors, or None."""
+def _host_for(
+    chunk: ChunkOf, left: dict[int, list[int]], hosts: tuple[Host, ...], used: set[int] | None
+) -> int | None:
+    """Return the first host that has all that a chunk asks for, else the first that has the
+    processors, or None."""
     second = None
     name = chunk.host
     for host, (procs, memory) in left.items():
-        if procs < chunk.procs or (used is not None and host in used) or (name and hosts[host].name != name):
+        if (
+            procs < chunk.procs
+            or (used is not None and host in used)
+            or (name and hosts[host].name != name)
+        ):
             continue
         if memory >= chunk.memory or not hosts[host].memory:
             return host
@@ -154,8 +173,8 @@ def _host_for(chunk: ChunkOf, left: dict[int, list[int]], hosts: tuple[Host, ...
 def _spread(left: dict[int, list[int]], chunk: ChunkOf) -> Iterator[tuple[int, int, int, int, int]]:
     """Place a chunk on any hosts that have something left.
 
-    In a pool that spans hosts it may lie on several of them; a resized job has fewer processors than its chunk, and all of its
-    memory.
+    In a pool that spans hosts it may lie on several of them; a resized job has fewer processors
+    than its chunk, and all of its memory.
     """
     missing, lines = chunk.procs, chunk.slots
     for host, (procs, memory) in list(left.items()):

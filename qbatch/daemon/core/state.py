@@ -1,6 +1,8 @@
-"""The job table and all that belongs to it: queues, run limits, pools with their engines, the calendar, the outbox.
+"""The job table and all that belongs to it: queues, run limits, pools with their engines, the
+calendar, the outbox.
 
-Only this package changes it.  ``now`` is the instant of the input being handled; it never runs backwards.
+Only this package changes it.  ``now`` is the instant of the input being handled; it never runs
+backwards.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ LOG_NUMBER = "log_number"
 """The attribute of an arrival of a log with the number of its job in the log."""
 
 REFUSED_FOR = 1_000_000
-"""Microseconds after which a refused job of a source counts as ended; without them, time could stand still."""
+"""Microseconds after which a refused job of a source counts as ended; without them, time could
+stand still."""
 
 MOST_ENDINGS = 200_000
 """Exit statuses of ended jobs that are kept for dependencies."""
@@ -47,11 +50,13 @@ MOST_RECENT = 2_000
 
 
 class SourceState(msgspec.Struct):
-    """The jobs of a source that reacts, so that it can go on after a restart; the journal holds the arrivals.
+    """The jobs of a source that reacts, so that it can go on after a restart; the journal holds the
+    arrivals.
 
-    ``visits``: how often each job of the source has come.  ``at_work``: by the sequence number of a job or an array, its job of
-    the source.  ``ended``: the end (microseconds) and the number of each job at the I/O station of the source, which serves one
-    after another, by instant and number.  ``io_end``: the latest instant at which one came back.
+    ``visits``: how often each job of the source has come.  ``at_work``: by the sequence number of a
+    job or an array, its job of the source.  ``ended``: the end (microseconds) and the number of
+    each job at the I/O station of the source, which serves one after another, by instant and
+    number.  ``io_end``: the latest instant at which one came back.
     """
 
     visits: dict[int, int] = {}
@@ -79,7 +84,8 @@ class SourceState(msgspec.Struct):
 
 
 class Actor(NamedTuple):
-    """The user who asks, by the credentials of the socket; ``role``: ``user``, ``operator`` or ``manager``."""
+    """The user who asks, by the credentials of the socket; ``role``: ``user``, ``operator`` or
+    ``manager``."""
 
     uid: int
     user: str
@@ -89,7 +95,8 @@ class Actor(NamedTuple):
 
 @dataclass(eq=False)
 class Work:
-    """A command under way.  ``actor``, ``request``: its user and its request, None for a new configuration."""
+    """A command under way.  ``actor``, ``request``: its user and its request, None for a new
+    configuration."""
 
     steps: Generator[None, None, Any]
     actor: Actor | None = None
@@ -118,7 +125,8 @@ class SendSignal(NamedTuple):
 
 
 class ResizeAttempt(NamedTuple):
-    """Effect: send an attempt the number of processors that it has now, and of those that it asked for."""
+    """Effect: send an attempt the number of processors that it has now, and of those that it asked
+    for."""
 
     file_key: str
     procs: int
@@ -158,8 +166,8 @@ class Mail(NamedTuple):
 class Account(msgspec.Struct, frozen=True, gc=False):
     """Effect: an accounting record (docs/spec/pbs.md section 6).
 
-    ``record``: that of an ended job, in place of the text; :func:`.accounting.text_of` makes the text when it is written.  A core
-    that follows another one, or replays a journal, writes nothing.
+    ``record``: that of an ended job, in place of the text; :func:`.accounting.text_of` makes the
+    text when it is written.  A core that follows another one, or replays a journal, writes nothing.
     """
 
     at: int
@@ -186,7 +194,19 @@ class Happening(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-Effect = Launch | Stop | SendSignal | ResizeAttempt | SetWalltime | Forget | Append | Mail | Account | Ending | Happening
+Effect = (
+    Launch
+    | Stop
+    | SendSignal
+    | ResizeAttempt
+    | SetWalltime
+    | Forget
+    | Append
+    | Mail
+    | Account
+    | Ending
+    | Happening
+)
 
 
 class QueueState(msgspec.Struct, gc=False):
@@ -218,7 +238,8 @@ class QueueState(msgspec.Struct, gc=False):
 
 
 class ArrayState(msgspec.Struct, gc=False):
-    """The jobs of one array by index, in ascending order; how many are in each state; when the first of them started."""
+    """The jobs of one array by index, in ascending order; how many are in each state; when the
+    first of them started."""
 
     members: dict[int, BatchJob]
     counts: dict[BatchState, int]
@@ -228,7 +249,8 @@ class ArrayState(msgspec.Struct, gc=False):
 
 
 class RunLimit(msgspec.Struct):
-    """A limit on how many jobs may be with the engine or running at once; the others wait here in order."""
+    """A limit on how many jobs may be with the engine or running at once; the others wait here in
+    order."""
 
     used: int = 0
     waiting: list[tuple[int, int, int]] = []
@@ -237,7 +259,8 @@ class RunLimit(msgspec.Struct):
 class PoolState:
     """One pool: its machine, its engine, and the events for the next pass.
 
-    ``chosen``: the policy that was set on the live server in place of the configured one, as the user named it; or empty.
+    ``chosen``: the policy that was set on the live server in place of the configured one, as the
+    user named it; or empty.
     """
 
     def __init__(self, settings: Pool, policy: Policy) -> None:
@@ -251,7 +274,8 @@ class PoolState:
         self.running: dict[JobKey, BatchJob] = {}
         self.events: list[Event] = []
         self.host_comments: dict[int, str] = {}
-        self.numbers: dict[int, tuple[int, int]] = {}  # by host: the numbers in use of chunks and of processors, as bits
+        # By host: the numbers in use of chunks and of processors, as bits.
+        self.numbers: dict[int, tuple[int, int]] = {}
         self.shut: set[int] = set()
         self.down: set[int] = set()
 
@@ -284,9 +308,10 @@ def places_of(settings: Settings) -> dict[str, tuple[int, int]]:
 class Core:
     """The batch server's state.
 
-    ``works``: commands of several steps that are under way, the oldest first (:mod:`.steps`).  ``step_left``: how many more jobs
-    the present step may change.  ``keeps_records``: whether accounting, history and the numbers of chunks on hosts are kept; a
-    copy that only looks ahead does not need them.
+    ``works``: commands of several steps that are under way, the oldest first (:mod:`.steps`).
+     ``step_left``: how many more jobs the present step may change.  ``keeps_records``: whether
+    accounting, history and the numbers of chunks on hosts are kept; a copy that only looks ahead
+    does not need them.
     """
 
     def __init__(self, settings: Settings, load: Callable[[str], Policy]) -> None:
@@ -328,7 +353,9 @@ class Core:
         self.asked: OrderedDict[tuple[object, ...], Prepared] = OrderedDict()
         for place, queue in enumerate(settings.queues, 1):
             pool = next((n for n, each in enumerate(settings.pools) if each.name == queue.pool), 0)
-            self.queues[queue.name] = QueueState(queue, place, pool, queue.enabled, queue.started, {}, {})
+            self.queues[queue.name] = QueueState(
+                queue, place, pool, queue.enabled, queue.started, {}, {}
+            )
 
     # Finding things
 
@@ -336,7 +363,8 @@ class Core:
         return format_id(key, self.settings.name)
 
     def key_of(self, text: str) -> JobKey:
-        """Return the key that a text names; a bare number names an array too.  A text that is no job identifier is refused."""
+        """Return the key that a text names; a bare number names an array too.  A text that is no
+        job identifier is refused."""
         try:
             key = parse_id(text)
         except ValueError:
@@ -354,13 +382,18 @@ class Core:
         return job if job is not None and job.member == key.member else None
 
     def live(self, text: str) -> BatchJob:
-        """Return the live job that a text names; refuse the name of one that does not exist or has finished."""
+        """Return the live job that a text names; refuse the name of one that does not exist or has
+        finished."""
         key = self.key_of(text)
         job = self.find(key)
         if job is not None and not job.is_over:
             return job
         name = self.id_of(key)
-        was_used = 0 < key.sequence < self.next_sequence and key.sequence not in self.jobs and key.member == PLAIN
+        was_used = (
+            0 < key.sequence < self.next_sequence
+            and key.sequence not in self.jobs
+            and key.member == PLAIN
+        )
         if job is not None or key in self.recent or key in self.endings or was_used:
             raise has_finished(name)
         raise Refusal("unknown-job", f"Unknown Job Id {name}", name)
@@ -377,7 +410,9 @@ class Core:
         if not job.is_array:
             return [job]
         array = self.arrays.get(job.sequence)
-        return [] if array is None else [each for each in array.members.values() if not each.is_over]
+        return (
+            [] if array is None else [each for each in array.members.values() if not each.is_over]
+        )
 
     def queue(self, name: str) -> QueueState:
         """Return a queue; refuse an unknown name."""
@@ -389,7 +424,8 @@ class Core:
         return self.pools[self.queues[job.queue].pool]
 
     def live_jobs(self, after: int = 0) -> Iterator[BatchJob]:
-        """Return plain jobs and arrays in order of number, from the first number above ``after``."""
+        """Return plain jobs and arrays in order of number, from the first number above
+        ``after``."""
         if len(self.order) > 1000 and len(self.order) > 2 * len(self.jobs):
             self.order = list(self.jobs)
         for place in range(bisect_right(self.order, after), len(self.order)):
@@ -407,12 +443,15 @@ class Core:
         """Change a job's state for a cause, with every count of it and the state of its array.
 
         Raises:
-            RuntimeError: the cause cannot occur in this state (:data:`.job.NEXT`); a defect of the server.
+            RuntimeError: the cause cannot occur in this state (:data:`.job.NEXT`); a defect of the
+                server.
         """
         was, member = job.state, job.member
         state = NEXT[cause].get(was)
         if state is None:
-            raise RuntimeError(f"job {self.id_of(job.key)} is {was.name.lower()}; it cannot be {cause}")
+            raise RuntimeError(
+                f"job {self.id_of(job.key)} is {was.name.lower()}; it cannot be {cause}"
+            )
         if member != ARRAY:
             counts = self.queues[job.queue].counts
             counts[was] = counts.get(was, 0) - 1
@@ -426,7 +465,8 @@ class Core:
             parent = self.jobs[job.sequence]
             if parent.state not in WAITING:
                 return
-            # An array that has not begun is held, or waits for a time, if all its waiting jobs do; else it is queued.
+            # An array that has not begun is held, or waits for a time, if all its waiting jobs do;
+            # else it is queued.
             queued, held, postponed = (of_array.get(state, 0) for state in WAITING)
             if queued or (held and postponed):
                 self.set_state(parent, "queued")

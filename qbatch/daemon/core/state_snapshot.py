@@ -1,6 +1,7 @@
 """The whole state as bytes and back: the content of a snapshot.
 
-Equal jobs share their specification, as they do in memory; engines write themselves (:mod:`qbatch.engine.snapshot`).
+Equal jobs share their specification, as they do in memory; engines write themselves
+(:mod:`qbatch.engine.snapshot`).
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class PoolSnapshot(msgspec.Struct, array_like=True):
 class CoreSnapshot(msgspec.Struct):
     """Everything of a core but its settings and policies.
 
-    ``jobs``: each array is followed by its jobs.  ``arrays``: by number, how many of the jobs failed, and when the first
-    started.
+    ``jobs``: each array is followed by its jobs.  ``arrays``: by number, how many of the jobs
+    failed, and when the first started.
     """
 
     now: int
@@ -90,7 +91,14 @@ def dump(core: Core) -> bytes:
             raise TypeError(f"{type(shared).__name__} cannot be written")
         if id(shared) not in places:
             places[id(shared)] = len(prepared)
-            values = (shared.spec, shared.demand, shared.walltime, shared.request, shared.indices, shared.slot_limit)
+            values = (
+                shared.spec,
+                shared.demand,
+                shared.walltime,
+                shared.request,
+                shared.indices,
+                shared.slot_limit,
+            )
             prepared.append(values)
         return places[id(shared)]
 
@@ -101,24 +109,48 @@ def dump(core: Core) -> bytes:
             ones += core.arrays[job.sequence].members.values()
     jobs = msgspec.Raw(msgspec.msgpack.Encoder(enc_hook=place_of).encode(ones))
     state = CoreSnapshot(
-        core.now, core.next_sequence, prepared, jobs,
+        core.now,
+        core.next_sequence,
+        prepared,
+        jobs,
         {sequence: (array.failed, array.started) for sequence, array in core.arrays.items()},
         {name: (q.enabled, q.started, q.counts, q.users) for name, q in core.queues.items()},
         {
             pool.settings.name: PoolSnapshot(
-                snapshot.dump(pool.engine), len(pool.by_row), list(pool.running), list(pool.pending.items()), pool.events,
-                pool.host_comments, sorted(pool.shut), sorted(pool.down),
+                snapshot.dump(pool.engine),
+                len(pool.by_row),
+                list(pool.running),
+                list(pool.pending.items()),
+                pool.events,
+                pool.host_comments,
+                sorted(pool.shut),
+                sorted(pool.down),
             )
             for pool in core.pools
         },
         {name: (limit.used, limit.waiting) for name, limit in core.run_limits.items()},
-        list(core.children.items()), list(core.endings.items()),
+        list(core.children.items()),
+        list(core.endings.items()),
         [(uid, text, key) for (uid, text), key in core.keys.items()],
-        core.calendar, core.entries, core.numbers, core.user_jobs, core.events_made, core.log_arrived,
-        core.ended_count, core.is_dirty, core.faults, core.log_id, core.log_offset,
-        {pool.settings.name: (pool.settings.policy, pool.chosen) for pool in core.pools if pool.chosen},
-        core.source, core.run_times,
-    )  # fmt: skip
+        core.calendar,
+        core.entries,
+        core.numbers,
+        core.user_jobs,
+        core.events_made,
+        core.log_arrived,
+        core.ended_count,
+        core.is_dirty,
+        core.faults,
+        core.log_id,
+        core.log_offset,
+        {
+            pool.settings.name: (pool.settings.policy, pool.chosen)
+            for pool in core.pools
+            if pool.chosen
+        },
+        core.source,
+        core.run_times,
+    )
     return _encode(state)
 
 
@@ -152,21 +184,39 @@ def load(data: bytes | memoryview, settings: Settings, policy_of: Callable[[str]
     for pool in core.pools:
         saved = state.pools.get(pool.settings.name)
         found = {key: core.find(key) for key in saved.running} if saved is not None else {}
-        pool.running = {key: job for key, job in found.items() if job is not None and job.key in pool.running}
+        pool.running = {
+            key: job for key, job in found.items() if job is not None and job.key in pool.running
+        }
     return core
 
 
 def _load_tables(core: Core, state: CoreSnapshot) -> None:
     for name in (
-        "now", "next_sequence", "calendar", "entries", "numbers", "user_jobs", "events_made", "log_arrived", "ended_count",
-        "is_dirty", "faults", "log_id", "log_offset", "source", "run_times",
-    ):  # fmt: skip
+        "now",
+        "next_sequence",
+        "calendar",
+        "entries",
+        "numbers",
+        "user_jobs",
+        "events_made",
+        "log_arrived",
+        "ended_count",
+        "is_dirty",
+        "faults",
+        "log_id",
+        "log_offset",
+        "source",
+        "run_times",
+    ):
         setattr(core, name, getattr(state, name))
     for name, (enabled, started, counts, users) in state.queues.items():
         queue = core.queues.get(name)
         if queue is None:
             if sum(counts.values()):
-                raise InputError(f"queue {name} has jobs, but the configuration does not have it any more; put it back")
+                raise InputError(
+                    f"queue {name} has jobs, but the configuration does not have it any more; put "
+                    "it back"
+                )
             continue
         queue.enabled, queue.started, queue.counts, queue.users = enabled, started, counts, users
     for name, (used, waiting) in state.run_limits.items():

@@ -1,4 +1,5 @@
-"""Submissions: the server reads, checks and queues them, and refuses a job that can never run, with the reason."""
+"""Submissions: the server reads, checks and queues them, and refuses a job that can never run, with
+the reason."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ import msgspec
 
 from qbatch.daemon.core import accounting, admission, dependencies, flow
 from qbatch.daemon.core.job import USER_HOLD, BatchJob, BatchState, Listed, Prepared, hold_bits
-from qbatch.daemon.core.state import LOG_NUMBER, MOST_KEYS, Actor, ArrayState, Core, PoolState, QueueState
+from qbatch.daemon.core.state import (
+    LOG_NUMBER,
+    MOST_KEYS,
+    Actor,
+    ArrayState,
+    Core,
+    PoolState,
+    QueueState,
+)
 from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.engine.admission import refusal
 from qbatch.model.job import ChunkRequest, Job
@@ -17,7 +26,13 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_indices
 from qbatch.wire.requests import Spec
 from qbatch.wire.resource_rules import refused_resource
-from qbatch.wire.resources import Demand, format_duration, format_size, listed_resources, parse_demand
+from qbatch.wire.resources import (
+    Demand,
+    format_duration,
+    format_size,
+    listed_resources,
+    parse_demand,
+)
 from qbatch.wire.staging import names_of, parse_staging
 
 LONGEST_NAME = 236
@@ -30,7 +45,8 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> Steps[JobKey]:
-    """Queue a job, or an array in steps, and return its key; if the job is refused, nothing has changed."""
+    """Queue a job, or an array in steps, and return its key; if the job is refused, nothing has
+    changed."""
     if key and (known := core.keys.get((actor.uid, key))) is not None:
         return known
     queue, prepared = check(core, actor, spec)
@@ -42,10 +58,23 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> Steps[JobKey]
     sequence = core.next_sequence
     core.next_sequence += 1
     job = BatchJob(
-        sequence, ARRAY if prepared.indices else PLAIN, prepared, spec.name, actor.user, actor.uid, actor.group,
-        queue.settings.name, submitted=core.now, queued=core.now, modified=core.now, hold=hold, not_before=spec.not_before,
-        priority=spec.priority, slot_limit=prepared.slot_limit, deadline=deadline,
-    )  # fmt: skip
+        sequence,
+        ARRAY if prepared.indices else PLAIN,
+        prepared,
+        spec.name,
+        actor.user,
+        actor.uid,
+        actor.group,
+        queue.settings.name,
+        submitted=core.now,
+        queued=core.now,
+        modified=core.now,
+        hold=hold,
+        not_before=spec.not_before,
+        priority=spec.priority,
+        slot_limit=prepared.slot_limit,
+        deadline=deadline,
+    )
     core.jobs[sequence] = job
     core.order.append(sequence)
     job_key = job.key
@@ -65,27 +94,39 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> Steps[JobKey]
     else:
         flow.settle(core, job)
     if not can_run:
-        yield from flow.delete(core, job, is_forced=False, grace=0, message="a dependency can never be met")
+        yield from flow.delete(
+            core, job, is_forced=False, grace=0, message="a dependency can never be met"
+        )
     return job_key
 
 
 def _expand(core: Core, parent: BatchJob) -> Steps[None]:
-    """Make the jobs of an array, which are copies of it but for what is each one's own; ``settle`` gives each its state."""
+    """Make the jobs of an array, which are copies of it but for what is each one's own; ``settle``
+    gives each its state."""
     indices = parent.prepared.indices
     members: dict[int, BatchJob] = {}
-    core.arrays[parent.sequence] = ArrayState(members, {BatchState.QUEUED: len(indices)}, len(indices))
+    core.arrays[parent.sequence] = ArrayState(
+        members, {BatchState.QUEUED: len(indices)}, len(indices)
+    )
     for index in indices:
         if is_enough(core):
             yield
         members[index] = job = msgspec.structs.replace(
-            parent, member=index, prepared=of_task(parent.prepared, index), state=BatchState.QUEUED, unmet=0, slot_limit=None,
-            comment="", ending=None,
-        )  # fmt: skip
+            parent,
+            member=index,
+            prepared=of_task(parent.prepared, index),
+            state=BatchState.QUEUED,
+            unmet=0,
+            slot_limit=None,
+            comment="",
+            ending=None,
+        )
         flow.settle(core, job)
 
 
 def of_task(whole: Prepared, index: int) -> Prepared:
-    """Return what the job of an array with an index asks for; the jobs share it unless they differ (``Spec.tasks``)."""
+    """Return what the job of an array with an index asks for; the jobs share it unless they differ
+    (``Spec.tasks``)."""
     if not whole.spec.tasks or index < 0:
         return whole
     task = whole.spec.tasks[whole.indices.index(index)]
@@ -95,20 +136,27 @@ def of_task(whole: Prepared, index: int) -> Prepared:
 
 
 def bits_of_hold(actor: Actor, letters: str, doing: str) -> int:
-    """Return the bits of ``uos`` letters; refuse unknown ones, and kinds of hold with which the asker may not do this."""
+    """Return the bits of ``uos`` letters; refuse unknown ones, and kinds of hold with which the
+    asker may not do this."""
     try:
         bits = hold_bits(letters)
     except ValueError as error:
         raise Refusal("bad-value", f"Hold_Types: {error}") from None
     if bits & ~USER_HOLD and actor.role == "user":
-        raise Refusal("not-permitted", f"Unauthorized Request: only operators {doing} o and s holds")
+        raise Refusal(
+            "not-permitted", f"Unauthorized Request: only operators {doing} o and s holds"
+        )
     return bits
 
 
 def check(core: Core, actor: Actor, spec: Spec) -> tuple[QueueState, Prepared]:
-    """Read a specification, and refuse one that the queue that it names, or the limits, do not allow; nothing changes."""
+    """Read a specification, and refuse one that the queue that it names, or the limits, do not
+    allow; nothing changes."""
     if len(core.jobs) >= core.settings.max_jobs:
-        raise Refusal("too-many-jobs", f"the server holds {len(core.jobs)} jobs; more are not taken (max_jobs)")
+        raise Refusal(
+            "too-many-jobs",
+            f"the server holds {len(core.jobs)} jobs; more are not taken (max_jobs)",
+        )
     name = spec.queue.partition("@")[0] or core.settings.default_queue
     queue = core.queue(name)
     check_name(spec.name, spec.is_torque)
@@ -127,11 +175,16 @@ def check(core: Core, actor: Actor, spec: Spec) -> tuple[QueueState, Prepared]:
             if not destinations:
                 raise
             tried.append(f"{destination}: {error}")
-    raise Refusal("queue-access", f"no destination of queue {name} takes the job ({'; '.join(tried)})")
+    raise Refusal(
+        "queue-access", f"no destination of queue {name} takes the job ({'; '.join(tried)})"
+    )
 
 
-def check_queue(core: Core, actor: Actor, queue: QueueState, prepared: Prepared, *, is_new: bool = True) -> None:
-    """Refuse a job that the queue does not take now, or not from its owner; a job that only moves is not counted again."""
+def check_queue(
+    core: Core, actor: Actor, queue: QueueState, prepared: Prepared, *, is_new: bool = True
+) -> None:
+    """Refuse a job that the queue does not take now, or not from its owner; a job that only moves
+    is not counted again."""
     settings, user = queue.settings, actor.user
     name = settings.name
     if not queue.enabled:
@@ -139,13 +192,19 @@ def check_queue(core: Core, actor: Actor, queue: QueueState, prepared: Prepared,
     if settings.users and user not in settings.users:
         raise Refusal("queue-access", f"Access to queue is denied: {name} is not for user {user}")
     if settings.groups and actor.group not in settings.groups:
-        raise Refusal("queue-access", f"Access to queue is denied: {name} is not for group {actor.group}")
+        raise Refusal(
+            "queue-access", f"Access to queue is denied: {name} is not for group {actor.group}"
+        )
     count = max(len(prepared.indices), 1)
     if (most := settings.max_queued) is not None and queue.total + count > most:
-        raise Refusal("queue-limit", f"queue {name} takes at most {most} jobs; it has {queue.total}")
+        raise Refusal(
+            "queue-limit", f"queue {name} takes at most {most} jobs; it has {queue.total}"
+        )
     has = queue.users.get(user, 0)
     if (most := settings.max_queued_per_user) is not None and has + count > most:
-        raise Refusal("queue-limit", f"queue {name} takes at most {most} jobs of one user; {user} has {has}")
+        raise Refusal(
+            "queue-limit", f"queue {name} takes at most {most} jobs of one user; {user} has {has}"
+        )
     has = core.user_jobs.get(user, 0)
     if is_new and (most := core.settings.max_jobs_per_user) is not None and has + count > most:
         raise Refusal("too-many-jobs", f"a user may have {most} jobs; {user} has {has}")
@@ -167,7 +226,8 @@ def _prepared(core: Core, spec: Spec, queue: QueueState) -> Prepared:
 
 
 def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
-    """Read a specification for a queue, and refuse all that depends on neither the moment nor the user."""
+    """Read a specification for a queue, and refuse all that depends on neither the moment nor the
+    user."""
     _check_texts(spec)
     asked = _asked(core, spec, queue)
     indices: tuple[int, ...] = ()
@@ -178,20 +238,33 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         except ValueError as error:
             raise Refusal("bad-value", f"illegal -J value: {error}") from None
         if len(listed) > (most := core.settings.max_array):
-            raise Refusal("bad-value", f"illegal -J value: {len(listed)} jobs in one array; {most} are allowed")
+            raise Refusal(
+                "bad-value",
+                f"illegal -J value: {len(listed)} jobs in one array; {most} are allowed",
+            )
         indices = tuple(listed)
     if spec.tasks and len(spec.tasks) != len(indices):
-        raise Refusal("bad-value", f"illegal tasks: {len(spec.tasks)} are described, the array has {len(indices)}")
+        raise Refusal(
+            "bad-value",
+            f"illegal tasks: {len(spec.tasks)} are described, the array has {len(indices)}",
+        )
     for task in spec.tasks:
-        if not (0 <= task.walltime < 1 << 60 and 0 <= task.runtime < 1 << 60 and -1 <= task.route < 1 << 53):
+        if not (
+            0 <= task.walltime < 1 << 60
+            and 0 <= task.runtime < 1 << 60
+            and -1 <= task.route < 1 << 53
+        ):
             raise Refusal("bad-value", "illegal tasks: a time or a draw is out of range")
         _check_limits(queue, asked.demand.procs, asked.demand.memory, task.walltime)
     of_job = msgspec.structs.replace(spec, name="") if spec.name else spec
-    return Prepared(of_job, asked.demand, asked.walltime, asked.request, indices, slot_limit, asked.listed)
+    return Prepared(
+        of_job, asked.demand, asked.walltime, asked.request, indices, slot_limit, asked.listed
+    )
 
 
 def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
-    """Return what the resources of a specification ask for; refuse those that the queue or its hosts do not have."""
+    """Return what the resources of a specification ask for; refuse those that the queue or its
+    hosts do not have."""
     known = queue.settings.name, *spec.resources.items()
     if (asked := core.asked.get(known)) is not None:
         return asked
@@ -202,21 +275,34 @@ def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     settings = queue.settings
     walltime = demand.walltime
     if walltime is None:
-        walltime = min(settings.default_walltime, settings.max_walltime or settings.default_walltime)
+        walltime = min(
+            settings.default_walltime, settings.max_walltime or settings.default_walltime
+        )
     if settings.default_memory and not demand.memory:
-        chunks = tuple(msgspec.structs.replace(chunk, memory=settings.default_memory) for chunk in demand.chunks)
+        chunks = tuple(
+            msgspec.structs.replace(chunk, memory=settings.default_memory)
+            for chunk in demand.chunks
+        )
         demand = msgspec.structs.replace(demand, chunks=chunks)
     _check_limits(queue, demand.procs, demand.memory, walltime)
     pool = core.pools[queue.pool]
     # A chunk that asks for a host is placed before one that can go anywhere.
     placed = sorted(_chunks(demand, pool, settings.name), key=lambda chunk: chunk.host < 0)
     request = Job(
-        number=0, submit=0, procs=demand.procs, estimate=walltime, memory=demand.memory, chunks=tuple(placed),
-        placing=demand.placing, is_exclusive=demand.is_exclusive,
-    )  # fmt: skip
+        number=0,
+        submit=0,
+        procs=demand.procs,
+        estimate=walltime,
+        memory=demand.memory,
+        chunks=tuple(placed),
+        placing=demand.placing,
+        is_exclusive=demand.is_exclusive,
+    )
     reason = refusal(pool.machine, request)
     if reason is not None:
-        text = reason.text.replace("the largest host has", f"the largest host of queue {settings.name} has")
+        text = reason.text.replace(
+            "the largest host has", f"the largest host of queue {settings.name} has"
+        )
         raise Refusal("never-fits", f"the job can never run in queue {settings.name}: {text}")
     listed = Listed(listed_resources(spec.resources, demand, walltime))
     if len(core.asked) >= _MOST_CACHED:
@@ -228,37 +314,62 @@ def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
 def _chunks(demand: Demand, pool: PoolState, queue: str) -> Iterator[ChunkRequest]:
     """Yield the chunks for the engine, with the places of the hosts that they name.
 
-    Unknown hosts are refused, as are certain, different and whole hosts in a pool that does not place chunks on hosts.
+    Unknown hosts are refused, as are certain, different and whole hosts in a pool that does not
+    place chunks on hosts.
     """
     hosts, is_chunked = pool.machine.hosts, pool.machine.chunked
     if demand.is_exclusive and not is_chunked:
-        raise Refusal("unsupported", f"whole hosts (place=excl) are not available: jobs of queue {queue} share hosts")
+        raise Refusal(
+            "unsupported",
+            f"whole hosts (place=excl) are not available: jobs of queue {queue} share hosts",
+        )
     is_scattered = demand.placing == "scatter" and sum(chunk.count for chunk in demand.chunks) > 1
     if is_scattered and not is_chunked and len(hosts) > 1:
         text = f"the policy of queue {queue} chooses the host; write ncpus={demand.procs}"
-        raise Refusal("unsupported", f"different hosts (nodes=, place=scatter) cannot be asked for: {text}")
+        raise Refusal(
+            "unsupported", f"different hosts (nodes=, place=scatter) cannot be asked for: {text}"
+        )
     places = {host.name: place for place, host in enumerate(hosts)}
     for chunk in demand.chunks:
         place = places.get(chunk.host, -1) if chunk.host else -1
         if chunk.host and place < 0:
             known = ", ".join(list(places)[:20]) + (", ..." if len(places) > 20 else "")
-            raise Refusal("never-fits", f"the job can never run: queue {queue} has no host {chunk.host} ({known})")
+            raise Refusal(
+                "never-fits",
+                f"the job can never run: queue {queue} has no host {chunk.host} ({known})",
+            )
         if chunk.host and not is_chunked and len(places) > 1:
-            text = f"host {chunk.host} cannot be asked for: the policy of queue {queue} chooses the host"
+            text = (
+                f"host {chunk.host} cannot be asked for: the policy of queue {queue} chooses "
+                "the host"
+            )
             raise Refusal("unsupported", text)
         yield ChunkRequest(chunk.count, chunk.procs, chunk.memory, place if is_chunked else -1)
 
 
 def _check_as_openpbs(core: Core, spec: Spec, prepared: Prepared) -> None:
-    """Refuse what OpenPBS refuses to every user, unless the server is lenient about it (:mod:`qbatch.wire.resource_rules`)."""
+    """Refuse what OpenPBS refuses to every user, unless the server is lenient about it
+    (:mod:`qbatch.wire.resource_rules`)."""
     settings = core.settings
-    found = refused_resource(spec.resources, prepared.demand, settings.custom_resources, settings.lenient)
+    found = refused_resource(
+        spec.resources, prepared.demand, settings.custom_resources, settings.lenient
+    )
     if found is not None:
         raise Refusal(*found)
-    if len(prepared.indices) == 1 and not spec.tasks and not spec.is_torque and "array" not in settings.lenient:
-        raise Refusal("bad-value", f"illegal -J value: {spec.array} is one job; an array has at least two, as in 1-2")
+    if (
+        len(prepared.indices) == 1
+        and not spec.tasks
+        and not spec.is_torque
+        and "array" not in settings.lenient
+    ):
+        raise Refusal(
+            "bad-value",
+            f"illegal -J value: {spec.array} is one job; an array has at least two, as in 1-2",
+        )
     if any("\0" in value or len(value) > LONGEST_PATH * 8 for value in spec.extra.values()):
-        raise Refusal("bad-value", f"illegal -W value: a NUL or more than {LONGEST_PATH * 8} letters")
+        raise Refusal(
+            "bad-value", f"illegal -W value: a NUL or more than {LONGEST_PATH * 8} letters"
+        )
     for name in ("stagein", "stageout"):
         if name in spec.extra:
             try:
@@ -268,11 +379,16 @@ def _check_as_openpbs(core: Core, spec: Spec, prepared: Prepared) -> None:
 
 
 def _check_asker(core: Core, actor: Actor, spec: Spec) -> None:
-    """Refuse another server, and a user or a group other than the submitter's, unless the server is lenient about it."""
+    """Refuse another server, and a user or a group other than the submitter's, unless the server is
+    lenient about it."""
     check_server(core, spec.queue.partition("@")[2], spec.host)
     others = [name for name in _names(spec.extra.get("user_list", "")) if name != actor.user]
     if others and "user" not in core.settings.lenient:
-        text = f"Bad UID for job execution: -u {others[0]}; a job runs as the user who submits it, {actor.user}"
+        text = (
+            f"Bad UID for job execution: -u {others[0]}; a job runs as the user who submits "
+            "it, "
+            f"{actor.user}"
+        )
         raise Refusal("bad-user", text)
     check_group(core, actor.group, spec)
 
@@ -281,20 +397,34 @@ def check_group(core: Core, group: str, spec: Spec) -> None:
     """Refuse a ``group_list`` that names a group other than that of the job's owner."""
     others = [name for name in _names(spec.group_list) if name != group]
     if others and "user" not in core.settings.lenient:
-        text = f"Bad GID for job execution: group_list={others[0]}; jobs run in the group of their owner, {group}"
+        text = (
+            f"Bad GID for job execution: group_list={others[0]}; jobs run in the group of "
+            "their "
+            f"owner, {group}"
+        )
         raise Refusal("bad-group", text)
 
 
 def check_server(core: Core, server: str, host: str) -> None:
-    """Refuse another server than this one, as in ``queue@server``; ``host``: this machine, as the client calls it."""
+    """Refuse another server than this one, as in ``queue@server``; ``host``: this machine, as the
+    client calls it."""
     settings = core.settings
-    if server and server not in names_of(host) | {settings.name} and "server" not in settings.lenient:
-        raise Refusal("unknown-server", f"cannot connect to server {server} (errno=15008); this one is {settings.name}")
+    if (
+        server
+        and server not in names_of(host) | {settings.name}
+        and "server" not in settings.lenient
+    ):
+        raise Refusal(
+            "unknown-server",
+            f"cannot connect to server {server} (errno=15008); this one is {settings.name}",
+        )
 
 
 def _names(text: str) -> list[str]:
     """Return the users of -u, or the groups of group_list, without their hosts."""
-    return [part.partition("@")[0].strip() for part in text.split(",") if part.strip()] if text else []
+    return (
+        [part.partition("@")[0].strip() for part in text.split(",") if part.strip()] if text else []
+    )
 
 
 def _check_limits(queue: QueueState, procs: int, memory: int, walltime: int) -> None:
@@ -311,17 +441,24 @@ def _check_limits(queue: QueueState, procs: int, memory: int, walltime: int) -> 
             wrong = f"{name}={text(value)} is less than {text(least)}"
         else:
             continue
-        raise Refusal("resource-limit", f"Job violates queue limits: {wrong} (queue {settings.name})")
+        raise Refusal(
+            "resource-limit", f"Job violates queue limits: {wrong} (queue {settings.name})"
+        )
 
 
 def check_name(name: str, is_torque: bool = False) -> None:
     """Refuse a name that PBS clients could not read back; in Torque a name may have slashes."""
     if not 0 < len(name) <= LONGEST_NAME:
-        raise Refusal("bad-value", f"illegal -N value: a name has 1 to {LONGEST_NAME} letters, not {len(name)}")
+        raise Refusal(
+            "bad-value",
+            f"illegal -N value: a name has 1 to {LONGEST_NAME} letters, not {len(name)}",
+        )
     slash = "" if is_torque and not name.endswith("/") else "/"
     if name.isalnum():
         return
-    bad = next((each for each in name if not each.isprintable() or each.isspace() or each == slash), None)
+    bad = next(
+        (each for each in name if not each.isprintable() or each.isspace() or each == slash), None
+    )
     if bad is not None:
         raise Refusal("bad-value", f"illegal -N value: {bad!r} is not allowed in a name")
 
@@ -331,16 +468,34 @@ def _check_texts(spec: Spec) -> None:
         raise Refusal("bad-request", "a submission has either a script or a command")
     size = len(spec.script or "") + len("".join(spec.argv))
     if size > LONGEST_SCRIPT:
-        raise Refusal("too-large", f"the script has {size} letters; {LONGEST_SCRIPT} are allowed, more with upload")
+        raise Refusal(
+            "too-large",
+            f"the script has {size} letters; {LONGEST_SCRIPT} are allowed, more with upload",
+        )
     if spec.script_digest and (spec.argv or not re.fullmatch(r"[0-9a-f]{64}", spec.script_digest)):
         raise Refusal("bad-value", f"{spec.script_digest[:64]!r} is no SHA-256 digest of a script")
     for name, text in (
-        ("-o", spec.output), ("-e", spec.error), ("-S", spec.shell), ("directory", spec.directory), ("-A", spec.account),
-        ("-P", spec.project), ("-M", spec.mail_users), ("host", spec.host), ("-W group_list", spec.group_list),
+        ("-o", spec.output),
+        ("-e", spec.error),
+        ("-S", spec.shell),
+        ("directory", spec.directory),
+        ("-A", spec.account),
+        ("-P", spec.project),
+        ("-M", spec.mail_users),
+        ("host", spec.host),
+        ("-W group_list", spec.group_list),
         ("arguments", spec.submit_arguments),
-    ):  # fmt: skip
-        if text and ("\0" in text or (name != "arguments" and "\n" in text) or len(text) > LONGEST_PATH * 8):
-            raise Refusal("bad-value", f"illegal {name} value: a NUL, a line break or more than {LONGEST_PATH * 8} letters")
+    ):
+        if text and (
+            "\0" in text or (name != "arguments" and "\n" in text) or len(text) > LONGEST_PATH * 8
+        ):
+            raise Refusal(
+                "bad-value",
+                (
+                    f"illegal {name} value: a NUL, a line break or more than {LONGEST_PATH * 8} "
+                    "letters"
+                ),
+            )
     if "\0" in "".join(spec.argv) or "\0" in (spec.script or ""):
         raise Refusal("bad-value", "a NUL byte is not allowed in a script or a command")
     total = 0
@@ -350,7 +505,10 @@ def _check_texts(spec: Spec) -> None:
             raise Refusal("bad-value", f"illegal -v value: {wrong}")
         total += len(name) + len(value) + 2
     if total > MOST_ENVIRONMENT:
-        text = f"the environment has {total} letters; {MOST_ENVIRONMENT} are allowed (use -v instead of -V)"
+        text = (
+            f"the environment has {total} letters; {MOST_ENVIRONMENT} are allowed (use -v "
+            "instead of -V)"
+        )
         raise Refusal("too-large", text)
     if spec.encoding not in ("utf-8", "latin-1"):
         raise Refusal("bad-value", f"encoding {spec.encoding[:20]!r} is neither utf-8 nor latin-1")

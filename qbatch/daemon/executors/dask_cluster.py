@@ -1,7 +1,8 @@
-"""The connection to a Dask scheduler: its workers, and calls to one of them.  A broken connection is made again.
+"""The connection to a Dask scheduler: its workers, and calls to one of them.  A broken connection
+is made again.
 
-A call goes to one worker, outside Dask's tasks, so that nothing is run again elsewhere.  It may have been carried out although
-it failed; the called functions allow for that.
+A call goes to one worker, outside Dask's tasks, so that nothing is run again elsewhere.  It may
+have been carried out although it failed; the called functions allow for that.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def require_dask(pool: str) -> None:
     try:
         import distributed  # noqa: F401
     except ImportError as error:
-        raise InputError(f'pool {pool}: executor "dask" needs distributed: {install_command("dask")}') from error
+        raise InputError(
+            f'pool {pool}: executor "dask" needs distributed: {install_command("dask")}'
+        ) from error
 
 
 class DaskScheduler:
@@ -62,21 +65,29 @@ class DaskScheduler:
         """
         answer = await self._ask(lambda client: client.scheduler.identity(), PATIENCE)
         return {
-            str(each["name"]): WorkerSeen(address, int(each["nthreads"]), int(each.get("memory_limit") or 0))
+            str(each["name"]): WorkerSeen(
+                address, int(each["nthreads"]), int(each.get("memory_limit") or 0)
+            )
             for address, each in answer["workers"].items()
         }
 
     async def call(
-        self, address: str, function: Callable[..., Awaitable[Any]], *arguments: Any, seconds: float = 0.0
+        self,
+        address: str,
+        function: Callable[..., Awaitable[Any]],
+        *arguments: Any,
+        seconds: float = 0.0,
     ) -> Any:
-        """Return what a function of ``dask_worker`` returns on the worker at an address; it may wait there for ``seconds``.
+        """Return what a function of ``dask_worker`` returns on the worker at an address; it may
+        wait there for ``seconds``.
 
         Raises:
             SilentError: the worker or the scheduler does not answer.
             ClusterRefusedError: the worker cannot do it; with the reason.
         """
         answers = await self._ask(
-            lambda client: client.run(function, *arguments, workers=[address]), seconds + 2 * PATIENCE
+            lambda client: client.run(function, *arguments, workers=[address]),
+            seconds + 2 * PATIENCE,
         )
         if address not in answers:
             raise SilentError(f"no answer of {address}")
@@ -98,8 +109,16 @@ class DaskScheduler:
         except (OSError, TimeoutError) as error:  # Dask's own errors of connections are these
             raise SilentError(" ".join(str(error).split()) or type(error).__name__) from error
         except ImportError as error:
-            raise ClusterRefusedError(f"its Dask worker has no {NAME} {__version__}: install it there ({error})") from error
-        except (RuntimeError, KeyError, AttributeError, ValueError, TypeError) as error:  # closed meanwhile, or damaged
+            raise ClusterRefusedError(
+                f"its Dask worker has no {NAME} {__version__}: install it there ({error})"
+            ) from error
+        except (
+            RuntimeError,
+            KeyError,
+            AttributeError,
+            ValueError,
+            TypeError,
+        ) as error:  # closed meanwhile, or damaged
             if self._client is None or self._client.status != "running":
                 raise SilentError(f"{type(error).__name__}: {error}") from error
             raise ClusterRefusedError(f"{type(error).__name__}: {error}") from error
@@ -111,7 +130,9 @@ class DaskScheduler:
             await self._drop()
             import distributed
 
-            client: Any = distributed.Client(self.address, asynchronous=True, set_as_default=False, timeout=PATIENCE, name=NAME)  # type: ignore[no-untyped-call]
+            client: Any = distributed.Client(
+                self.address, asynchronous=True, set_as_default=False, timeout=PATIENCE, name=NAME
+            )  # type: ignore[no-untyped-call]
             try:
                 await client
             except BaseException:

@@ -1,13 +1,15 @@
 """The Dask executor: each host of a pool is the Dask worker of its name, and scripts start there.
 
-The daemon keeps a run directory for each attempt, like that of the process executor.  It holds what was asked, the place to
-which the attempt was sent (made with O_EXCL before it is sent), and how it ended.  The worker's side is ``dask_worker.py``.
-A worker that is gone is a host that is down: the core is informed first (:class:`HostGate`), then each of the attempts is
-reported as lost, and is never sent again.  A worker that comes back under its name finds its attempts given up, ends what is
+The daemon keeps a run directory for each attempt, like that of the process executor.  It holds what
+was asked, the place to which the attempt was sent (made with O_EXCL before it is sent), and how it
+ended.  The worker's side is ``dask_worker.py``. A worker that is gone is a host that is down: the
+core is informed first (:class:`HostGate`), then each of the attempts is reported as lost, and is
+never sent again.  A worker that comes back under its name finds its attempts given up, ends what is
 left of them, and is up.
 
-There is one path only, as in the process executor.  An attempt that is new, or is found after a restart of the daemon, goes to
-its worker, which starts it unless it has it already, and reports its state.
+There is one path only, as in the process executor.  An attempt that is new, or is found after a
+restart of the daemon, goes to its worker, which starts it unless it has it already, and reports its
+state.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ LOOK, WATCH = 2.0, 20.0
 """Seconds between looks at the workers, and for which a worker is asked to wait for news."""
 
 FIRST_DELAY, LAST_DELAY = 0.25, 10.0
-"""Seconds before something that failed is tried again: twice as many each time, up to the last delay."""
+"""Seconds before something that failed is tried again: twice as many each time, up to the last
+delay."""
 
 REFUSED_FOR = 30.0
 """Seconds until a worker that cannot be used is asked again."""
@@ -75,8 +78,9 @@ class HostGate(Protocol):
 class Link:
     """A worker that is a host, from when it is found until it is lost.
 
-    ``order``: the first argument of each call to the worker, once it is open.  It names the ``place``, the worker's directory
-    (the same after a restart), and the ``generation``, which changes when the worker gives up an attempt.
+    ``order``: the first argument of each call to the worker, once it is open.  It names the
+    ``place``, the worker's directory (the same after a restart), and the ``generation``, which
+    changes when the worker gives up an attempt.
     """
 
     def __init__(self, name: str, seen: WorkerSeen) -> None:
@@ -106,15 +110,17 @@ class Link:
 
 
 PLACE = "place"
-"""File: the place to which the attempt is sent, and its generation; it is made before the attempt is sent."""
+"""File: the place to which the attempt is sent, and its generation; it is made before the attempt
+is sent."""
 
 
 class Track:
     """One attempt that is not known to have ended.
 
-    ``is_sent``: its worker gets the command ``number`` to start it; ``is_noted``: that is on record, and a long script is sent.
-    ``was_sent``: an earlier process or track may have sent it; ``must_resume``: it did, and the worker must go on with it, never
-    start it anew.  ``unsent``: commands that follow its start.  The functions that wait for the disk run on other threads.
+    ``is_sent``: its worker gets the command ``number`` to start it; ``is_noted``: that is on
+    record, and a long script is sent. ``was_sent``: an earlier process or track may have sent it;
+    ``must_resume``: it did, and the worker must go on with it, never start it anew.  ``unsent``:
+    commands that follow its start.  The functions that wait for the disk run on other threads.
     """
 
     def __init__(self, attempt: Attempt, path: Path) -> None:
@@ -149,7 +155,9 @@ class Track:
         """
         temporary = self.directory.path / f"{PLACE}.tmp"
         temporary.unlink(missing_ok=True)
-        files.write(str(temporary), f"{place} {generation}".encode("ascii"), None, files.NEW, is_synced=True)
+        files.write(
+            str(temporary), f"{place} {generation}".encode("ascii"), None, files.NEW, is_synced=True
+        )
         os.link(temporary, self.directory.path / PLACE)
         temporary.unlink()
         self.place, self.generation = place, generation
@@ -173,20 +181,29 @@ class Track:
 class DaskExecutor(Executor):
     """Runs attempts on the workers of a Dask cluster; see `attempt.Executor` for the contract.
 
-    ``root`` is made if it is absent and belongs to this executor alone; ``identity`` names the daemon's store on the workers.
-    ``directory``: where workers keep their attempts ("": in the state directories of their users).  ``timeout``: seconds for
-    which the cluster may be silent until its hosts are down.  Call `recover` first, `close` last (jobs go on running).
+    ``root`` is made if it is absent and belongs to this executor alone; ``identity`` names the
+    daemon's store on the workers. ``directory``: where workers keep their attempts ("": in the
+    state directories of their users).  ``timeout``: seconds for which the cluster may be silent
+    until its hosts are down.  Call `recover` first, `close` last (jobs go on running).
     """
 
     def __init__(
-        self, address: str, root: Path, report: Callable[[Report], None], gate: HostGate, *, identity: str,
-        directory: str = "", timeout: float = 30.0,
-    ) -> None:  # fmt: skip
+        self,
+        address: str,
+        root: Path,
+        report: Callable[[Report], None],
+        gate: HostGate,
+        *,
+        identity: str,
+        directory: str = "",
+        timeout: float = 30.0,
+    ) -> None:
         self.cluster = DaskScheduler(address)
         self._root, self._report, self._gate, self._timeout = root, report, gate, timeout
         self._session = os.urandom(8).hex()
         self._order = {"version": __version__, "identity": identity, "directory": directory}
-        self._number = time.time_ns()  # of the last opening: above those of earlier processes, even if one comes late
+        # Of the last opening: above those of earlier processes, even if one comes late.
+        self._number = time.time_ns()
         self._tracks: dict[str, Track] = {}
         self._links: dict[str, Link] = {}
         self._absent: dict[str, str] = {}  # hosts without a worker, and why
@@ -213,12 +230,14 @@ class DaskExecutor(Executor):
         return track.used if track is not None else {}
 
     def spools(self, key: str) -> tuple[str, str]:
-        """Return the paths to which the outputs of an ended attempt are fetched, until they are delivered."""
+        """Return the paths to which the outputs of an ended attempt are fetched, until they are
+        delivered."""
         directory = self._root / check_key(key)
         return str(directory / files.OUTPUT), str(directory / files.ERROR)
 
     def forget(self, key: str) -> None:
-        """Remove the run directory of an attempt that ended, here and on its worker; ValueError if it has not ended."""
+        """Remove the run directory of an attempt that ended, here and on its worker; ValueError if
+        it has not ended."""
         if check_key(key) in self._tracks:
             raise ValueError(f"attempt {key} has not ended")
         self._remove(self._root / key)
@@ -285,8 +304,11 @@ class DaskExecutor(Executor):
             try:
                 workers = await self.cluster.workers()
                 if self._silent_since is not None:
-                    log.info("the Dask scheduler at %s answers after %.0f seconds", self.cluster.address,
-                             loop.time() - self._silent_since)  # fmt: skip
+                    log.info(
+                        "the Dask scheduler at %s answers after %.0f seconds",
+                        self.cluster.address,
+                        loop.time() - self._silent_since,
+                    )
                     self._absent.clear()
                 self._compare(workers)
             except Exception as error:
@@ -307,11 +329,15 @@ class DaskExecutor(Executor):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK):
                     await self._look_again.wait()
-            await asyncio.sleep(FIRST_DELAY / 5)  # many workers that fail at once are looked at once
+            # Many workers that fail at once are looked at once.
+            await asyncio.sleep(FIRST_DELAY / 5)
 
     def _why_silent(self, error: Exception) -> str:
         said = " ".join(str(error).split())[:120]
-        return f"no Dask scheduler answers at {self.cluster.address} ({said}); start it, or correct address"
+        return (
+            f"no Dask scheduler answers at {self.cluster.address} ({said}); start it, or "
+            "correct address"
+        )
 
     def _compare(self, workers: dict[str, WorkerSeen]) -> None:
         """Compare the present workers with the known ones."""
@@ -338,7 +364,12 @@ class DaskExecutor(Executor):
         elif host.memory and 0 < seen.memory < host.memory:
             why = f"its Dask worker has {seen.memory} bytes of memory, the host {host.memory}"
         before = self._refused.get(host.name)
-        if not why and before is not None and before[0] == seen and asyncio.get_running_loop().time() < before[1]:
+        if (
+            not why
+            and before is not None
+            and before[0] == seen
+            and asyncio.get_running_loop().time() < before[1]
+        ):
             why = before[2]
         if why:
             self._lose(host.name, why)
@@ -353,7 +384,13 @@ class DaskExecutor(Executor):
             link.keys.update(keys)  # the worker keeps what it has of these until they are forgotten
             self._number += 1
             session = f"{self._session}.{self._number}"
-            order = {**self._order, "number": self._number, "session": session, "host": link.name, "keys": keys}
+            order = {
+                **self._order,
+                "number": self._number,
+                "session": session,
+                "host": link.name,
+                "keys": keys,
+            }
             try:
                 answer = await self.cluster.call(link.seen.address, dask_worker.open_site, order)
                 if "newest" not in answer:
@@ -372,7 +409,10 @@ class DaskExecutor(Executor):
         self._absent.pop(link.name, None)
         log.info("host %s is the Dask worker at %s", link.name, link.seen.address)
         self._gate.bring_up(link.name)
-        link.tasks = [self._start_task(self._send(link), link=link), self._start_task(self._watch(link), link=link)]
+        link.tasks = [
+            self._start_task(self._send(link), link=link),
+            self._start_task(self._watch(link), link=link),
+        ]
         for track in list(self._tracks.values()):
             if track.host == link.name and track.is_prepared:
                 self._send_launch(track, link)
@@ -380,7 +420,11 @@ class DaskExecutor(Executor):
     def _refuse(self, link: Link, why: str) -> None:
         """Lose a worker that cannot be used, and do not ask it for a while."""
         if self._links.get(link.name) is link:
-            self._refused[link.name] = link.seen, asyncio.get_running_loop().time() + REFUSED_FOR, why
+            self._refused[link.name] = (
+                link.seen,
+                asyncio.get_running_loop().time() + REFUSED_FOR,
+                why,
+            )
             self._lose(link.name, why)
 
     def _lose(self, name: str, why: str) -> None:
@@ -411,7 +455,10 @@ class DaskExecutor(Executor):
         link.silent_since = link.silent_since or present
         self._look_again.set()
         if self._silent_since is None and present - link.silent_since >= self._timeout:
-            self._lose(link.name, f"its Dask worker has been silent for {self._timeout:.0f} seconds ({error})")
+            self._lose(
+                link.name,
+                f"its Dask worker has been silent for {self._timeout:.0f} seconds ({error})",
+            )
             return 0.0
         await asyncio.sleep(delay)
         return min(2 * delay, LAST_DELAY)
@@ -419,7 +466,8 @@ class DaskExecutor(Executor):
     # The two tasks of a link
 
     async def _ask(self, link: Link, call: Callable[[], Awaitable[Any]], what: str) -> Any:
-        """Call a worker until it answers; return None if its host is lost instead.  ``what``: the words for a refusal."""
+        """Call a worker until it answers; return None if its host is lost instead.  ``what``: the
+        words for a refusal."""
         delay = FIRST_DELAY
         while True:
             try:
@@ -443,14 +491,19 @@ class DaskExecutor(Executor):
         while True:
             await link.wake.wait()
             last = link.commands[:MOST_SENT][-1][0]
-            if await self._ask(link, partial(self._send_until, link, last), "takes no commands") is None:
+            if (
+                await self._ask(link, partial(self._send_until, link, last), "takes no commands")
+                is None
+            ):
                 return
             link.keep([command for command in link.commands if command[0] > last])
 
     async def _send_until(self, link: Link, last: int) -> Any:
         """Send the commands up to a number, when all that must come before them has been done."""
         batch = []
-        for number, verb, key, *arguments in [command for command in link.commands if command[0] <= last]:
+        for number, verb, key, *arguments in [
+            command for command in link.commands if command[0] <= last
+        ]:
             if verb == "launch":
                 track = self._tracks.get(key)
                 if track is None or track.is_ending:
@@ -464,21 +517,29 @@ class DaskExecutor(Executor):
         return await self.cluster.call(link.seen.address, dask_worker.carry_out, link.order, batch)
 
     async def _before_launch(self, link: Link, track: Track) -> str:
-        """Put on record where an attempt goes, and send a long script before it; return what went wrong, if anything.
+        """Put on record where an attempt goes, and send a long script before it; return what went
+        wrong, if anything.
 
         Raises:
             SilentError: the worker does not answer; call this again.
         """
         try:
             if not track.place:
-                await asyncio.to_thread(track.note_place, link.order["place"], link.order["generation"])
+                await asyncio.to_thread(
+                    track.note_place, link.order["place"], link.order["generation"]
+                )
             if track.attempt.script_file:
                 path = Path(track.attempt.script_file)
                 with await asyncio.to_thread(lambda: path.open("rb")) as stream:
                     while data := await asyncio.to_thread(stream.read, PART):
                         offset = stream.tell() - len(data)
                         await self.cluster.call(
-                            link.seen.address, dask_worker.write, link.order, track.key, offset, data
+                            link.seen.address,
+                            dask_worker.write,
+                            link.order,
+                            track.key,
+                            offset,
+                            data,
                         )
         except (ClusterRefusedError, OSError) as error:
             if not track.was_sent:
@@ -492,7 +553,13 @@ class DaskExecutor(Executor):
         version = -1
         while True:
             call = partial(
-                self.cluster.call, link.seen.address, dask_worker.watch, link.order, version, WATCH, seconds=WATCH
+                self.cluster.call,
+                link.seen.address,
+                dask_worker.watch,
+                link.order,
+                version,
+                WATCH,
+                seconds=WATCH,
             )
             news = await self._ask(link, call, "cannot be watched")
             if news is None:
@@ -516,8 +583,18 @@ class DaskExecutor(Executor):
                 self._start_task(self._bring_back(track, Ended(key, *end), link), track=track)
         for key in link.keys - news["used"].keys() - news["ended"].keys():
             track = self._tracks.get(key)
-            if track is not None and track.is_sent and track.number <= news["done"] and not track.is_ending:
-                self._start_task(self._lose_track(track, f"the Dask worker of host {link.name} does not know it"), track=track)
+            if (
+                track is not None
+                and track.is_sent
+                and track.number <= news["done"]
+                and not track.is_ending
+            ):
+                self._start_task(
+                    self._lose_track(
+                        track, f"the Dask worker of host {link.name} does not know it"
+                    ),
+                    track=track,
+                )
 
     # One attempt
 
@@ -547,7 +624,10 @@ class DaskExecutor(Executor):
             why = f"the directory of its Dask worker {link.name} is not the one in which it ran"
             self._start_task(self._lose_track(track, why), track=track)
             return
-        track.is_sent, track.must_resume = True, track.was_sent and track.generation != link.order["generation"]
+        track.is_sent, track.must_resume = (
+            True,
+            track.was_sent and track.generation != link.order["generation"],
+        )
         link.keys.add(track.key)
         track.number = link.put("launch", track.key, msgspec.json.encode(track.attempt))
         for verb, *arguments in track.unsent:
@@ -584,10 +664,18 @@ class DaskExecutor(Executor):
         while True:
             try:
                 part = await self.cluster.call(
-                    link.seen.address, dask_worker.read, link.order, track.key, target.letter, offset
+                    link.seen.address,
+                    dask_worker.read,
+                    link.order,
+                    track.key,
+                    target.letter,
+                    offset,
                 )
                 if part is None:
-                    return f"{name}: its Dask worker was started again before the whole of it was fetched"
+                    return (
+                        f"{name}: its Dask worker was started again before the whole of it was "
+                        "fetched"
+                    )
                 if part["mode"] is not None:
                     await asyncio.to_thread(track.keep, name, offset, part["data"], part["mode"])
             except SilentError as error:
@@ -605,7 +693,8 @@ class DaskExecutor(Executor):
             return
         track.is_ending = True
         end = Ended(track.key, status, now(), why, track.used)
-        with contextlib.suppress(OSError):  # a full disk: then it is found out again after a restart
+        # A full disk: then it is found out again after a restart.
+        with contextlib.suppress(OSError):
             await asyncio.to_thread(track.conclude, end, "")
         self._finish(track, end)
 
@@ -615,7 +704,11 @@ class DaskExecutor(Executor):
             self._report(end)
 
     def _start_task(
-        self, work: Coroutine[Any, Any, None], *, link: Link | None = None, track: Track | None = None
+        self,
+        work: Coroutine[Any, Any, None],
+        *,
+        link: Link | None = None,
+        track: Track | None = None,
     ) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
@@ -623,7 +716,8 @@ class DaskExecutor(Executor):
         return task
 
     def _end_task(self, link: Link | None, track: Track | None, task: asyncio.Task[None]) -> None:
-        """If a task failed unexpectedly, its host or its attempt is lost, so that nothing waits for it for ever."""
+        """If a task failed unexpectedly, its host or its attempt is lost, so that nothing waits for
+        it for ever."""
         self._tasks.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return

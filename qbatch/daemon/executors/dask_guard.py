@@ -1,8 +1,9 @@
-"""Ends the jobs of a Dask worker of which the process is gone: ``python -m qbatch.daemon.executors.dask_guard DIRECTORY``.
+"""Ends the jobs of a Dask worker of which the process is gone: ``python -m
+qbatch.daemon.executors.dask_guard DIRECTORY``.
 
-The worker holds the other end of the standard input.  Supervisors would outlive the worker, but the daemon cannot see them any
-more: it takes the host to be down, and may run the jobs again on another while they still write.  So the guard ends them, and
-each run directory names that reason.
+The worker holds the other end of the standard input.  Supervisors would outlive the worker, but the
+daemon cannot see them any more: it takes the host to be down, and may run the jobs again on another
+while they still write.  So the guard ends them, and each run directory names that reason.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ TICK = 0.02
 
 def main(directory: str) -> int:
     """Wait until the worker is gone, then end what runs in its directory."""
-    # A fork of the worker may hold the other end of the input too, so we wait for the end of the parent as well.
+    # A fork of the worker may hold the other end of the input too, so we wait for the end of the
+    # parent as well.
     parent = os.getppid()
     waiting: list[int] = [0]
     with contextlib.suppress(OSError):
@@ -52,7 +54,8 @@ def end_attempts(root: Path) -> None:
     deadline = time.monotonic() + PATIENCE
     while left:
         for directory in list(left):
-            with contextlib.suppress(OSError):  # a worker that was started again has removed it, and ends it itself
+            # A worker that was started again has removed it, and ends it itself.
+            with contextlib.suppress(OSError):
                 situation = directory.look()
                 if isinstance(situation, Alive) and time.monotonic() <= deadline:
                     continue

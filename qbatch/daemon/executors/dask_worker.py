@@ -1,13 +1,16 @@
 """The side of a Dask worker: what the daemon calls there, and the attempts that run there.
 
-A worker runs attempts with the process executor, in a directory of its own for each daemon and host.  So a script starts under
-the same supervisor as on the daemon's machine, at most once in the life of its run directory, however often it is asked for.
-The daemon calls functions (``client.run``); nothing here is a task of Dask's, because Dask would run a lost task again elsewhere.
+A worker runs attempts with the process executor, in a directory of its own for each daemon and
+host.  So a script starts under the same supervisor as on the daemon's machine, at most once in the
+life of its run directory, however often it is asked for. The daemon calls functions
+(``client.run``); nothing here is a task of Dask's, because Dask would run a lost task again
+elsewhere.
 
-When the worker's process ends, a guard (``dask_guard.py``) ends its jobs, because the daemon then takes the host to be down and
-may run them again on another.
+When the worker's process ends, a guard (``dask_guard.py``) ends its jobs, because the daemon then
+takes the host to be down and may run them again on another.
 
-Each function returns plain values.  ``None``: the site does not exist any more; ``{"error": text}``: it cannot be done.
+Each function returns plain values.  ``None``: the site does not exist any more; ``{"error":
+text}``: it cannot be done.
 """
 
 from __future__ import annotations
@@ -26,7 +29,13 @@ from msgspec import structs
 
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Attempt, Ended, Report, Started
 from qbatch.daemon.executors.process import ProcessExecutor
-from qbatch.daemon.executors.process_directory import GONE_PREFIX, RunDirectory, check_key, is_key, now
+from qbatch.daemon.executors.process_directory import (
+    GONE_PREFIX,
+    RunDirectory,
+    check_key,
+    is_key,
+    now,
+)
 from qbatch.daemon.executors.supervision import files
 from qbatch.distribution import __version__
 from qbatch.wire.paths import state_directory
@@ -34,7 +43,8 @@ from qbatch.wire.paths import state_directory
 log = logging.getLogger("qbatch")
 
 LOST_MARK = "worker-lost"
-"""File in a run directory: the worker's process ended while the attempt ran, and the guard ended it."""
+"""File in a run directory: the worker's process ended while the attempt ran, and the guard ended
+it."""
 
 OUTPUTS, SCRIPTS, PLACE, GENERATION = "outputs", "scripts", "place", "generation"
 PIECE = 1 << 20
@@ -50,10 +60,11 @@ _decode_attempt = msgspec.json.Decoder(Attempt).decode
 class Site:
     """The attempts of one daemon on one worker, for as long as the worker's process lives.
 
-    ``place``: the name of the directory, which lasts when the worker is started again; ``incarnation``: of this process.
-    ``generation``: it changes when an attempt is given up; what was sent under an earlier one is never started.
-    ``session``: the opening of which the commands are obeyed, ``number``: its number; an opening with a lower one came late.
-    ``done``: the number of the last command.
+    ``place``: the name of the directory, which lasts when the worker is started again;
+    ``incarnation``: of this process. ``generation``: it changes when an attempt is given up; what
+    was sent under an earlier one is never started. ``session``: the opening of which the commands
+    are obeyed, ``number``: its number; an opening with a lower one came late. ``done``: the number
+    of the last command.
     """
 
     def __init__(self, root: Path) -> None:
@@ -73,18 +84,28 @@ class Site:
         self.news = asyncio.Event()
         guard = [sys.executable, "-m", "qbatch.daemon.executors.dask_guard", str(root)]
         self.guard = subprocess.Popen(
-            guard, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            guard,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self._tasks: set[asyncio.Future[Any]] = set()
 
     def admit(self, number: int, session: str, keys: set[str]) -> None:
-        """Open the site for a daemon's process, which expects these attempts; any other is given up."""
-        given_up = sorted(({entry for entry in os.listdir(self.root) if is_key(entry)} | self.live) - keys)
-        if given_up:  # on record first: a directory that is removed here looks as if it had never come
+        """Open the site for a daemon's process, which expects these attempts; any other is given
+        up."""
+        given_up = sorted(
+            ({entry for entry in os.listdir(self.root) if is_key(entry)} | self.live) - keys
+        )
+        # On record first: a directory that is removed here looks as if it had never come.
+        if given_up:
             self.generation = os.urandom(8).hex()
             temporary = self.root / f"{GENERATION}.{os.getpid()}"
             flags = os.O_CREAT | os.O_TRUNC
-            files.write(str(temporary), self.generation.encode("ascii"), None, flags, is_synced=True)
+            files.write(
+                str(temporary), self.generation.encode("ascii"), None, flags, is_synced=True
+            )
             temporary.replace(self.root / GENERATION)
         self.number, self.session, self.done = number, session, 0
         for key in given_up:
@@ -121,7 +142,14 @@ class Site:
     def refuse(self, key: str, error: Exception) -> None:
         """Refuse an attempt that cannot be taken; one that was here before may have run."""
         status = LOST if (self.root / key).is_dir() else NOT_STARTED
-        self._hear(Ended(key, status, now(), f"its Dask worker cannot take it: {type(error).__name__}: {error}"))
+        self._hear(
+            Ended(
+                key,
+                status,
+                now(),
+                f"its Dask worker cannot take it: {type(error).__name__}: {error}",
+            )
+        )
 
     def forget(self, key: str) -> None:
         """Remove everything of an attempt that has ended."""
@@ -137,7 +165,11 @@ class Site:
 
     def path_of(self, key: str, letter: str) -> Path:
         """Return the path of an output (``o``, ``e``) of an attempt when it has ended."""
-        return self.root / OUTPUTS / f"{check_key(key)}.{files.OUTPUT if letter == 'o' else files.ERROR}"
+        return (
+            self.root
+            / OUTPUTS
+            / f"{check_key(key)}.{files.OUTPUT if letter == 'o' else files.ERROR}"
+        )
 
     def _hear(self, report: Report) -> None:
         if isinstance(report, Started):
@@ -160,7 +192,8 @@ class Site:
             self.forget(key)
 
     async def until_closed(self, worker: Any) -> None:
-        """Wait for the end of a worker, also of one of several in a process that goes on, and end its jobs too."""
+        """Wait for the end of a worker, also of one of several in a process that goes on, and end
+        its jobs too."""
         while worker.status.name not in _CLOSED:
             await asyncio.sleep(1.0)
         _sites.pop((worker.id, self.root), None)
@@ -171,7 +204,10 @@ class Site:
 
     def begin(self, worker: Any) -> None:
         """Wait for the worker's end, and remove what an earlier process of it was removing."""
-        removals = [asyncio.to_thread(RunDirectory(path).discard) for path in self.root.glob(f"{GONE_PREFIX}*")]
+        removals = [
+            asyncio.to_thread(RunDirectory(path).discard)
+            for path in self.root.glob(f"{GONE_PREFIX}*")
+        ]
         for work in (self.until_closed(worker), *removals):
             task = asyncio.ensure_future(work)
             self._tasks.add(task)
@@ -184,7 +220,8 @@ _sites: dict[tuple[str, Path], Site] = {}
 def as_here(attempt: Attempt, root: Path) -> Attempt:
     """Return an attempt as the worker's own user runs it on this machine.
 
-    Its outputs stay next to its run directory until the daemon has fetched them.  A missing home becomes that of the worker.
+    Its outputs stay next to its run directory until the daemon has fetched them.  A missing home
+    becomes that of the worker.
     """
     home = attempt.home
     environment, directory = attempt.environment, attempt.directory
@@ -195,15 +232,27 @@ def as_here(attempt: Attempt, root: Path) -> Attempt:
     script = str(root / SCRIPTS / attempt.key) if attempt.script_file else ""
     # Outputs with one path keep one path, which may be /dev/null.
     ours = {attempt.error: str(root / OUTPUTS / f"{attempt.key}.{files.ERROR}")}
-    ours |= {attempt.output: str(root / OUTPUTS / f"{attempt.key}.{files.OUTPUT}"), os.devnull: os.devnull}
+    ours |= {
+        attempt.output: str(root / OUTPUTS / f"{attempt.key}.{files.OUTPUT}"),
+        os.devnull: os.devnull,
+    }
     return structs.replace(
-        attempt, uid=os.getuid(), gid=os.getgid(), output=ours[attempt.output], error=ours[attempt.error], direct="",
-        home=home, directory=directory, environment=environment, script_file=script,
-    )  # fmt: skip
+        attempt,
+        uid=os.getuid(),
+        gid=os.getgid(),
+        output=ours[attempt.output],
+        error=ours[attempt.error],
+        direct="",
+        home=home,
+        directory=directory,
+        environment=environment,
+        script_file=script,
+    )
 
 
 def _place_of(root: Path) -> str:
-    """Return the name of a directory, which is made with it: another directory, or an emptied one, has another name."""
+    """Return the name of a directory, which is made with it: another directory, or an emptied one,
+    has another name."""
     path = root / PLACE
     with contextlib.suppress(FileExistsError):
         temporary = root / f"{PLACE}.{os.getpid()}"
@@ -228,11 +277,17 @@ def _find(worker: Any, order: dict[str, Any]) -> Site | None:
 async def open_site(order: dict[str, Any], dask_worker: Any) -> dict[str, Any]:
     """Open the site of a daemon.
 
-    ``order``: version, number, session, identity, host, directory and the keys of the expected attempts.  An order with a number
-    not above the latest came late, and changes nothing; the answer is then that number, ``newest``.
+    ``order``: version, number, session, identity, host, directory and the keys of the expected
+    attempts.  An order with a number not above the latest came late, and changes nothing; the
+    answer is then that number, ``newest``.
     """
     if order["version"] != __version__:
-        return {"error": f"its Dask worker has qbatch {__version__}, the daemon {order['version']}: install the same there"}
+        return {
+            "error": (
+                f"its Dask worker has qbatch {__version__}, the daemon {order['version']}: "
+                "install the same there"
+            )
+        }
     base = order["directory"]
     if not base:
         environment = {name: value for name, value in os.environ.items() if name != "QBATCH_STATE"}
@@ -249,11 +304,19 @@ async def open_site(order: dict[str, Any], dask_worker: Any) -> dict[str, Any]:
         site.admit(order["number"], order["session"], set(order["keys"]))
     except OSError as error:
         return {"error": f"its Dask worker cannot use {root}: {error.strerror}"}
-    return {"root": str(root), "place": site.place, "generation": site.generation, "incarnation": site.incarnation}
+    return {
+        "root": str(root),
+        "place": site.place,
+        "generation": site.generation,
+        "incarnation": site.incarnation,
+    }
 
 
-async def carry_out(order: dict[str, Any], commands: list[tuple[Any, ...]], dask_worker: Any) -> dict[str, Any] | None:
-    """Carry out commands (number, verb, key, ...), each once: those that came before are ignored."""
+async def carry_out(
+    order: dict[str, Any], commands: list[tuple[Any, ...]], dask_worker: Any
+) -> dict[str, Any] | None:
+    """Carry out commands (number, verb, key, ...), each once: those that came before are
+    ignored."""
     site = _find(dask_worker, order)
     if site is None:
         return None
@@ -269,8 +332,11 @@ async def carry_out(order: dict[str, Any], commands: list[tuple[Any, ...]], dask
     return {}
 
 
-async def watch(order: dict[str, Any], version: int, seconds: float, dask_worker: Any) -> dict[str, Any] | None:
-    """Return the state of all attempts as soon as it differs from that at ``version``, or after some seconds."""
+async def watch(
+    order: dict[str, Any], version: int, seconds: float, dask_worker: Any
+) -> dict[str, Any] | None:
+    """Return the state of all attempts as soon as it differs from that at ``version``, or after
+    some seconds."""
     site = _find(dask_worker, order)
     if site is None:
         return None
@@ -284,13 +350,20 @@ async def watch(order: dict[str, Any], version: int, seconds: float, dask_worker
         "version": site.version,
         "done": site.done,
         "started": {key: structs.astuple(start)[1:] for key, start in site.started.items()},
-        "ended": {key: structs.astuple(end)[1:] for key, end in site.ended.items() if key not in site.abandoned},
+        "ended": {
+            key: structs.astuple(end)[1:]
+            for key, end in site.ended.items()
+            if key not in site.abandoned
+        },
         "used": {key: site.executor.used(key) for key in site.live},
     }
 
 
-async def read(order: dict[str, Any], key: str, letter: str, offset: int, dask_worker: Any) -> dict[str, Any] | None:
-    """Return a part of an output: ``data`` and ``mode``; no data at its end; no mode if the file does not exist."""
+async def read(
+    order: dict[str, Any], key: str, letter: str, offset: int, dask_worker: Any
+) -> dict[str, Any] | None:
+    """Return a part of an output: ``data`` and ``mode``; no data at its end; no mode if the file
+    does not exist."""
     site = _find(dask_worker, order)
     if site is None:
         return None
@@ -311,7 +384,9 @@ def _read(path: Path, offset: int) -> dict[str, Any]:
         os.close(handle)
 
 
-async def write(order: dict[str, Any], key: str, offset: int, data: bytes, dask_worker: Any) -> dict[str, Any] | None:
+async def write(
+    order: dict[str, Any], key: str, offset: int, data: bytes, dask_worker: Any
+) -> dict[str, Any] | None:
     """Keep a part of a long script, which comes before the attempt that needs it."""
     site = _find(dask_worker, order)
     if site is None:

@@ -1,12 +1,14 @@
-"""The process executor: scripts run for real, as the daemon's own user, each under a supervisor of its own.
+"""The process executor: scripts run for real, as the daemon's own user, each under a supervisor of
+its own.
 
-The daemon writes the attempt down, spawns ``supervisor.py``, watches it by a pidfd, and reads its files when it ends.
-Everything that must survive the daemon is in the run directory and in the supervisor.  One function, `_step`, looks at a run
-directory and does the next thing, whether the attempt is new, was found after a restart, or just lost its supervisor.  So there
-is no second path that only runs after a crash.
+The daemon writes the attempt down, spawns ``supervisor.py``, watches it by a pidfd, and reads its
+files when it ends. Everything that must survive the daemon is in the run directory and in the
+supervisor.  One function, `_step`, looks at a run directory and does the next thing, whether the
+attempt is new, was found after a restart, or just lost its supervisor.  So there is no second path
+that only runs after a crash.
 
-No call blocks the event loop.  Two threads handle files, spawn and read /proc: one launches and sends commands (in order, so
-that a stop never overtakes its launch), the other kills and removes.
+No call blocks the event loop.  Two threads handle files, spawn and read /proc: one launches and
+sends commands (in order, so that a stop never overtakes its launch), the other kills and removes.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from .supervision import files, processes
 SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 SPAWN_TRIES = 3
 AGAIN, SWEEP = 0.1, 1.0
-"""Seconds until an attempt that is about to change is looked at again, and between looks at all attempts."""
+"""Seconds until an attempt that is about to change is looked at again, and between looks at all
+attempts."""
 
 
 class _Track:
@@ -38,23 +41,26 @@ class _Track:
         self.child: int | None = None  # its number, if it is our child and not yet collected
         self.spawned = self.tries = 0
         self.is_busy = self.has_started = False
-        self.unsent: list[str] = []  # commands for the supervisor from before there was a run directory
+        # Commands for the supervisor from before there was a run directory.
+        self.unsent: list[str] = []
 
 
 class ProcessExecutor(Executor):
     """Runs attempts as local processes; see `attempt.Executor` for the contract.
 
-    ``run_root`` is made if it is absent (0700) and belongs to this executor alone.  It must last as long as the daemon's
-    journal, so it must not be on a file system that a restart of the machine empties.  An expected attempt without a directory
-    is taken to be one that was never launched.  ``report`` is called in the event loop.  The executor needs a running event
-    loop; call `recover` first, `close` last (jobs go on running).
+    ``run_root`` is made if it is absent (0700) and belongs to this executor alone.  It must last as
+    long as the daemon's journal, so it must not be on a file system that a restart of the machine
+    empties.  An expected attempt without a directory is taken to be one that was never launched.
+     ``report`` is called in the event loop.  The executor needs a running event loop; call
+    `recover` first, `close` last (jobs go on running).
     """
 
     def __init__(self, run_root: Path, report: Callable[[Report], None]) -> None:
         self._root, self._report = Path(os.path.abspath(run_root)), report
         self._tracks: dict[str, _Track] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._uncollected: set[int] = set()  # supervisors, children of ours, of attempts that are over already
+        # Supervisors, children of ours, of attempts that are over already.
+        self._uncollected: set[int] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closing = False
         self._events = -1
@@ -82,8 +88,8 @@ class ProcessExecutor(Executor):
         return str(directory / files.OUTPUT), str(directory / files.ERROR)
 
     async def recover(self, expected: list[Attempt]) -> None:
-        """Recover as `attempt.Executor` describes; return when each attempt is watched, reported or being cleared up as lost
-        (its report follows)."""
+        """Recover as `attempt.Executor` describes; return when each attempt is watched, reported or
+        being cleared up as lost (its report follows)."""
         self._attach()
         wanted = {check_key(attempt.key) for attempt in expected}
         for entry in sorted(os.listdir(self._root)):
@@ -150,7 +156,11 @@ class ProcessExecutor(Executor):
             news = await loop.run_in_executor(self._launcher, self._step, track)
         except Exception as error:  # a full disk, a directory that is not ours, ...
             is_short = isinstance(error, OSError) and error.errno in SHORTAGES
-            news = None if is_short else await self._after_failure(track, f"{type(error).__name__}: {error}")
+            news = (
+                None
+                if is_short
+                else await self._after_failure(track, f"{type(error).__name__}: {error}")
+            )
         finally:
             track.is_busy = False
         if isinstance(news, Ended):
@@ -170,7 +180,8 @@ class ProcessExecutor(Executor):
     def _step(self, track: _Track) -> Ended | Gone | int | None:
         """Look at the run directory and do the next thing, on the launching thread.
 
-        Return how the attempt ended, that its supervisor is lost, a pidfd of its supervisor, or None to look again soon.
+        Return how the attempt ended, that its supervisor is lost, a pidfd of its supervisor, or
+        None to look again soon.
 
         Raises:
             OSError: the thing cannot be done.
@@ -188,40 +199,58 @@ class ProcessExecutor(Executor):
         if situation is not None:
             return situation
         if track.has_started or (track.spawned and not (directory.path / files.SPEC).exists()):
-            return Gone(None, "its run directory was removed or emptied by someone else")  # never start it again
+            # Never start it again.
+            return Gone(None, "its run directory was removed or emptied by someone else")
         if track.spawned >= SPAWN_TRIES:
             words = directory.last_words()
-            return self._refuse(track, "its supervisor does not start" + (f": {words}" if words else ""))
+            return self._refuse(
+                track, "its supervisor does not start" + (f": {words}" if words else "")
+            )
         directory.prepare(track.attempt)
         while track.unsent and directory.send(track.unsent[0]):
             del track.unsent[0]
-        # The token is in the supervisor's own environment too: so the script is marked from the instant of its fork.
+        # The token is in the supervisor's own environment too: so the script is marked from the
+        # instant of its fork.
         environment = {processes.MARKER: os.urandom(16).hex()}
         if "LD_LIBRARY_PATH" in os.environ:  # for Python itself; the job does not inherit it
             environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
         track.spawned += 1
-        track.child = os.posix_spawn(  # if another supervisor has the attempt already, this one ends at once
-            sys.executable, [sys.executable, "-I", "-S", "-X", "utf8", SUPERVISOR, str(directory.path)], environment,
+        # If another supervisor has the attempt already, this one ends at once.
+        track.child = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", "-X", "utf8", SUPERVISOR, str(directory.path)],
+            environment,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 2, str(directory.path / files.LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+                (
+                    os.POSIX_SPAWN_OPEN,
+                    2,
+                    str(directory.path / files.LOG),
+                    os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+                    0o600,
+                ),
             ],
-            setsid=True, setsigmask=[],
-        )  # fmt: skip
+            setsid=True,
+            setsigmask=[],
+        )
         return os.pidfd_open(track.child)
 
     def _refuse(self, track: _Track, why: str) -> Ended | None:
-        """Give an attempt up that never started: claim it first, so that no supervisor can start it; None if one has it."""
+        """Give an attempt up that never started: claim it first, so that no supervisor can start
+        it; None if one has it."""
         return track.directory.record_exit(NOT_STARTED, why) if track.directory.fence() else None
 
     async def _after_failure(self, track: _Track, why: str) -> Ended | Gone | None:
-        """A step raised an exception: try again a few times, then give the attempt up with the end that is known."""
+        """A step raised an exception: try again a few times, then give the attempt up with the end
+        that is known."""
         track.tries += 1
         if track.tries < SPAWN_TRIES:
             return None
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._launcher, self._refuse, track, why)
+            return await asyncio.get_running_loop().run_in_executor(
+                self._launcher, self._refuse, track, why
+            )
         except (OSError, ValueError):
             if track.spawned or (track.directory.path / files.CLAIM).exists():
                 return Gone(None, why)
@@ -229,7 +258,9 @@ class ProcessExecutor(Executor):
 
     async def _clear_up(self, track: _Track, news: Gone) -> None:
         """Kill what a lost attempt left, put the loss on record, report it."""
-        end = await asyncio.get_running_loop().run_in_executor(self._cleaner, self._record_loss, track, news)
+        end = await asyncio.get_running_loop().run_in_executor(
+            self._cleaner, self._record_loss, track, news
+        )
         track.is_busy = False
         self._finish(track, end)
 
@@ -284,7 +315,8 @@ class ProcessExecutor(Executor):
                     self._report_start(track)
 
     def _sweep(self) -> None:
-        """Look for what no event has shown: a start that did not fit into a full FIFO, a supervisor that came too late."""
+        """Look for what no event has shown: a start that did not fit into a full FIFO, a supervisor
+        that came too late."""
         assert self._loop is not None
         for child in list(self._uncollected):
             with contextlib.suppress(ChildProcessError):

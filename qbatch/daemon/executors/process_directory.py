@@ -1,11 +1,12 @@
 """A run directory as the executor sees it: what became of an attempt, from its files alone.
 
-The supervisor's side is in ``supervision``; ``supervision.files`` lists the files.  Whatever a file contains, nothing here raises
-anything but OSError: a damaged record is a `Gone`.
+The supervisor's side is in ``supervision``; ``supervision.files`` lists the files.  Whatever a file
+contains, nothing here raises anything but OSError: a damaged record is a `Gone`.
 
-The module also kills and removes what a lost supervisor leaves behind.  It kills a process only if that certainly belongs to
-the attempt.  The process is in the attempt's control group, or carries the attempt's token in its environment, or descends from
-one that does, or the script itself leads its session (number and start agree).
+The module also kills and removes what a lost supervisor leaves behind.  It kills a process only if
+that certainly belongs to the attempt.  The process is in the attempt's control group, or carries
+the attempt's token in its environment, or descends from one that does, or the script itself leads
+its session (number and start agree).
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def now() -> int:
 
 
 class DirectoryClaim(msgspec.Struct, frozen=True):
-    """What decided the fate of an attempt: a supervisor (process number, start, boot), or the executor (pid 0)."""
+    """What decided the fate of an attempt: a supervisor (process number, start, boot), or the
+    executor (pid 0)."""
 
     pid: int = 0
     start: int | None = None
@@ -129,7 +131,8 @@ class RunDirectory:
         if lock is None:
             return Alive(claim)
         os.close(lock)
-        # A supervisor writes the record before it gives up the lock: it may have been written between our two looks.
+        # A supervisor writes the record before it gives up the lock: it may have been written
+        # between our two looks.
         if (over := self._exit()) is not None:
             return over
         if claim is None:
@@ -147,9 +150,14 @@ class RunDirectory:
             return None
         try:
             record = msgspec.json.decode(text, type=_ExitRecord)
-            return Ended(self.key, record.status, record.at, record.why, record.used, record.undelivered)
+            return Ended(
+                self.key, record.status, record.at, record.why, record.used, record.undelivered
+            )
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return Gone(_decoded(self._read(files.CLAIM), DirectoryClaim), f"{files.EXIT} is damaged: {error}")
+            return Gone(
+                _decoded(self._read(files.CLAIM), DirectoryClaim),
+                f"{files.EXIT} is damaged: {error}",
+            )
 
     def started(self) -> StartRecord | None:
         """Return the process of the script, if its start is on record."""
@@ -168,47 +176,69 @@ class RunDirectory:
         return text.rpartition("\n")[2]
 
     def fence(self) -> bool:
-        """Take the claim, so that no supervisor can start the attempt any more; return False if one has it."""
+        """Take the claim, so that no supervisor can start the attempt any more; return False if one
+        has it."""
         with self._opened() as directory:
-            return files.make_claim(directory, {"pid": 0, "boot": processes.boot_id(), "token": "", "leaf": ""})
+            return files.make_claim(
+                directory, {"pid": 0, "boot": processes.boot_id(), "token": "", "leaf": ""}
+            )
 
     def send(self, line: str) -> bool:
-        """Append a line to the control file and wake the supervisor; return False if there is no such directory."""
+        """Append a line to the control file and wake the supervisor; return False if there is no
+        such directory."""
         flags = os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         try:
             files.write(f"{self.path}/{files.CONTROL}", f"{line}\n".encode("ascii"), None, flags)
         except FileNotFoundError:
             return False
-        # The FIFO may have no reader: no supervisor yet (it reads the control file when it comes), or none any more.
+        # The FIFO may have no reader: no supervisor yet (it reads the control file when it comes),
+        # or none any more.
         files.write_if_possible(f"{self.path}/{files.WAKE}", b"\0", None, os.O_NONBLOCK)
         return True
 
     def deliver(self) -> str:
-        """Deliver what a lost attempt has written; return which files could not be delivered, and why."""
+        """Deliver what a lost attempt has written; return which files could not be delivered, and
+        why."""
         with contextlib.suppress(OSError):
             attempt = _decoded(self._read(files.SPEC), Attempt)
             if attempt is not None:
-                targets = outputs.targets_of(attempt.output, attempt.error, attempt.join, attempt.direct)
+                targets = outputs.targets_of(
+                    attempt.output, attempt.error, attempt.join, attempt.direct
+                )
                 with self._opened() as directory:
                     return outputs.deliver(targets, directory, self.key, attempt.job_id)
         return ""
 
-    def record_exit(self, status: int, why: str, undelivered: str = "", used: dict[str, float] | None = None) -> Ended:
+    def record_exit(
+        self, status: int, why: str, undelivered: str = "", used: dict[str, float] | None = None
+    ) -> Ended:
         """Record an end that no supervisor can record; return its report."""
-        why, undelivered = (" ".join(text.split())[: files.WHY_LIMIT] for text in (why, undelivered))
+        why, undelivered = (
+            " ".join(text.split())[: files.WHY_LIMIT] for text in (why, undelivered)
+        )
         end = Ended(self.key, status, now(), why, used or {}, undelivered)
-        fields = {"status": status, "at": end.at, "why": why, "undelivered": undelivered, "used": end.used}
+        fields = {
+            "status": status,
+            "at": end.at,
+            "why": why,
+            "undelivered": undelivered,
+            "used": end.used,
+        }
         # A full disk: then the end is found out again after a restart.
         with contextlib.suppress(OSError), self._opened() as directory:
             files.write_exit(directory, fields)
         return end
 
     def kill_leftovers(self, claim: DirectoryClaim | None) -> bool:
-        """Kill what a lost attempt left running; return whether none of its known processes is left."""
+        """Kill what a lost attempt left running; return whether none of its known processes is
+        left."""
         if claim is None or claim.boot != processes.boot_id():
             return True  # the script was never started, or all its processes ended with the machine
         # The control group of the attempt, if the claim names one that cannot belong to another.
-        is_ours = TOKEN.fullmatch(claim.token) and os.path.basename(claim.leaf) == f"qbatch-{self.key}-{claim.token[:8]}"
+        is_ours = (
+            TOKEN.fullmatch(claim.token)
+            and os.path.basename(claim.leaf) == f"qbatch-{self.key}-{claim.token[:8]}"
+        )
         group = claim.leaf if is_ours and Path(claim.leaf, "cgroup.kill").exists() else ""
         started = self.started()
         deadline = time.monotonic() + PATIENCE
@@ -227,7 +257,8 @@ class RunDirectory:
             time.sleep(TICK)
 
     def discard(self) -> bool:
-        """End what runs in the directory, which was given up, and remove it; return whether nothing is left."""
+        """End what runs in the directory, which was given up, and remove it; return whether nothing
+        is left."""
         deadline = time.monotonic() + STOP_PATIENCE
         try:
             if self.look() is None:
@@ -236,7 +267,8 @@ class RunDirectory:
                 self.send("stop 0")
             while isinstance(situation := self.look(), Alive) and time.monotonic() < deadline:
                 time.sleep(TICK)
-            # The token is in the environment of the supervisor too: one that does not react is killed with the rest.
+            # The token is in the environment of the supervisor too: one that does not react is
+            # killed with the rest.
             if not isinstance(situation, Ended):
                 self.kill_leftovers(situation.claim if situation is not None else None)
         except OSError:
@@ -275,7 +307,11 @@ def _decoded(text: bytes | None, kind: type[_Record]) -> _Record | None:
 def _find(claim: DirectoryClaim, started: StartRecord | None, group: str) -> dict[int, int]:
     """Return the processes of an attempt, each with its start."""
     found = processes.marked(claim.token) if TOKEN.fullmatch(claim.token) else {}
-    if started is not None and started.start is not None and processes.start_of(started.pid) == started.start:
+    if (
+        started is not None
+        and started.start is not None
+        and processes.start_of(started.pid) == started.start
+    ):
         for pid in processes.every_process():
             stat = processes.read_stat(pid)
             if stat is not None and stat[2] == started.pid and stat[0] not in "ZX":
@@ -285,7 +321,9 @@ def _find(claim: DirectoryClaim, started: StartRecord | None, group: str) -> dic
     for place, _, names in os.walk(group) if group else ():
         if "cgroup.procs" in names:
             with contextlib.suppress(OSError):  # removed meanwhile
-                for pid in map(int, Path(place, "cgroup.procs").read_text(encoding="ascii").split()):
+                for pid in map(
+                    int, Path(place, "cgroup.procs").read_text(encoding="ascii").split()
+                ):
                     stat = processes.read_stat(pid)
                     if stat is not None and stat[0] not in "ZX":
                         found[pid] = stat[3]

@@ -1,4 +1,5 @@
-"""Several executors as one: an attempt goes to the executor of the host on which its script starts."""
+"""Several executors as one: an attempt goes to the executor of the host on which its script
+starts."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from .dask_executor import DaskExecutor
 
 
 class RoutedExecutor(Executor):
-    """The executors of a daemon: ``local`` has every host that none of ``others`` owns; see `attempt.Executor`."""
+    """The executors of a daemon: ``local`` has every host that none of ``others`` owns; see
+    `attempt.Executor`."""
 
     def __init__(self, local: Executor, others: Sequence[DaskExecutor]) -> None:
         self._local, self._others = local, others

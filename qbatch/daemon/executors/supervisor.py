@@ -1,8 +1,10 @@
-"""One supervisor runs one attempt: ``python -I -S supervisor.py RUN_DIRECTORY``, in a session of its own.
+"""One supervisor runs one attempt: ``python -I -S supervisor.py RUN_DIRECTORY``, in a session of
+its own.
 
-It outlives the daemon, and guarantees alone that the script starts at most once, keeps its walltime and has an exit record.
-The work is in the folder ``supervision`` next to this file.  This file only imports it, so that Python loads its bytecode from
-the cache: a program given by its path is compiled anew each time, which would take longer than the whole start.
+It outlives the daemon, and guarantees alone that the script starts at most once, keeps its walltime
+and has an exit record. The work is in the folder ``supervision`` next to this file.  This file only
+imports it, so that Python loads its bytecode from the cache: a program given by its path is
+compiled anew each time, which would take longer than the whole start.
 """
 
 from __future__ import annotations

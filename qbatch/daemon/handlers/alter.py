@@ -21,7 +21,12 @@ from qbatch.wire.requests import Alter, Changes, Spec
 from qbatch.wire.resource_rules import unknown_resource
 from qbatch.wire.resources import parse_duration
 
-_SPEC_FIELDS = set(Spec.__struct_fields__) & set(Changes.__struct_fields__) - {"name", "resources", "hold", "not_before"}
+_SPEC_FIELDS = set(Spec.__struct_fields__) & set(Changes.__struct_fields__) - {
+    "name",
+    "resources",
+    "hold",
+    "not_before",
+}
 """Fields that are changed as given; the others have rules of their own."""
 
 _WHILE_RUNNING = {attribute.field for attribute in JOB_ATTRIBUTES if attribute.while_running}
@@ -39,27 +44,41 @@ def alter(core: Core, actor: Actor, request: Alter) -> Steps[Outcomes]:
             raise wrong_state(core, job, "alter its array")
         if any(one.holds_hosts for one in ones):
             others_wait = any(one.is_waiting and not one.is_array for one in ones)
-            _check_running(core, actor, job, changes, {"walltime", RESOURCE} if others_wait else {"walltime"})
+            _check_running(
+                core, actor, job, changes, {"walltime", RESOURCE} if others_wait else {"walltime"}
+            )
         yield from _change(core, actor, job, changes)
         core.happened("altered", job.key)
 
     return each(core, request.jobs, act)
 
 
-def _check_running(core: Core, actor: Actor, job: BatchJob, changes: Changes, resources: set[str]) -> None:
-    """Refuse what cannot be changed of a job that runs: all resources but those named; its owner may lower its walltime only.
+def _check_running(
+    core: Core, actor: Actor, job: BatchJob, changes: Changes, resources: set[str]
+) -> None:
+    """Refuse what cannot be changed of a job that runs: all resources but those named; its owner
+    may lower its walltime only.
 
-    Source: OpenPBS req_modify.c: PBSE_MODATRRUN for what may not change, PBSE_PERM for a user who asks for more.
+    Source: OpenPBS req_modify.c: PBSE_MODATRRUN for what may not change, PBSE_PERM for a user who
+    asks for more.
     """
     names, identifier = set(changes.resources or ()), core.id_of(job.key)
     given = {name for name in Changes.__struct_fields__ if getattr(changes, name) is not None}
     if not given - {"resources"} <= _WHILE_RUNNING or not names <= resources:
         wrong = f" Resource_List.{min(names - resources)}" if names - resources else ""
-        raise Refusal("modify-running", f"Cannot modify attribute while job running{wrong} {identifier}", identifier)
+        raise Refusal(
+            "modify-running",
+            f"Cannot modify attribute while job running{wrong} {identifier}",
+            identifier,
+        )
     if "walltime" in names and not is_operator(actor):
         wanted = parse_duration((changes.resources or {})["walltime"])
         if wanted > job.prepared.walltime:
-            raise Refusal("not-permitted", f"Unauthorized Request  Resource_List.walltime {identifier}", identifier)
+            raise Refusal(
+                "not-permitted",
+                f"Unauthorized Request  Resource_List.walltime {identifier}",
+                identifier,
+            )
 
 
 _CLASHES = {
@@ -72,7 +91,8 @@ _CLASHES = {
 
 
 def _merged(old: dict[str, str], new: dict[str, str]) -> dict[str, str]:
-    """Return resources in which each new value takes effect: those that would hide it are left out."""
+    """Return resources in which each new value takes effect: those that would hide it are left
+    out."""
     gone = [name for given in new for name in _CLASHES.get(given, ())]
     merged = {name: value for name, value in old.items() if name not in gone}
     for name in ("select", "nodes"):
@@ -82,12 +102,18 @@ def _merged(old: dict[str, str], new: dict[str, str]) -> dict[str, str]:
 
 
 def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> Steps[None]:
-    new: dict[str, Any] = {name: getattr(changes, name) for name in _SPEC_FIELDS if getattr(changes, name) is not None}
+    new: dict[str, Any] = {
+        name: getattr(changes, name) for name in _SPEC_FIELDS if getattr(changes, name) is not None
+    }
     if changes.resources is not None:
         new["resources"] = _merged(job.spec.resources, changes.resources)
     spec = msgspec.structs.replace(job.spec, name=changes.name or job.name, **new)
     submission.check_name(spec.name, spec.is_torque)
-    bits = None if changes.hold is None else submission.bits_of_hold(actor, changes.hold, "place and lift")
+    bits = (
+        None
+        if changes.hold is None
+        else submission.bits_of_hold(actor, changes.hold, "place and lift")
+    )
     # A user changes the user's hold only; those of operators and of the system stay.
     kept = 0 if is_operator(actor) else ~USER_HOLD
     found = dependencies.parse(core, actor, spec.depend) if changes.depend is not None else None
@@ -109,7 +135,8 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> Steps[
     judged = _known(core, job) if has_other_deadline and may_start_as_before else []
     keys = {one.key for one in judged}
     for one in [*judged, *(one for one in ones if one.key not in keys)]:
-        if is_enough(core) and not has_other_deadline:  # all of them get another deadline at one instant
+        # All of them get another deadline at one instant.
+        if is_enough(core) and not has_other_deadline:
             yield
         if one.is_over:
             continue
@@ -136,10 +163,23 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> Steps[
         passes.make_pass(core, core.pool_of(job))
 
 
-def _check_changes(core: Core, job: BatchJob, changes: Changes, spec: Spec, prepared: Prepared) -> None:
+def _check_changes(
+    core: Core, job: BatchJob, changes: Changes, spec: Spec, prepared: Prepared
+) -> None:
     """Refuse changes that cannot be made; nothing has changed then."""
-    if job.is_array and spec.tasks and ("walltime" in (changes.resources or {}) or changes.runtime is not None):
-        raise Refusal("bad-value", "each job of this array has a walltime and a run time of its own; alter them one by one")
+    if (
+        job.is_array
+        and spec.tasks
+        and ("walltime" in (changes.resources or {}) or changes.runtime is not None)
+    ):
+        raise Refusal(
+            "bad-value",
+            (
+                "each job of this array has a walltime and a run time of its own; alter them one "
+                "by "
+                "one"
+            ),
+        )
     if changes.group_list is not None:
         submission.check_group(core, job.group, spec)
     if changes.resources is not None and "resources" not in core.settings.lenient:
@@ -159,5 +199,9 @@ def _check_changes(core: Core, job: BatchJob, changes: Changes, spec: Spec, prep
 
 
 def _known(core: Core, job: BatchJob) -> list[BatchJob]:
-    """Return the waiting jobs of an array, or the job itself, that the policy knows, in order of index."""
-    return sorted((one for one in core.members(job) if one.row >= 0 and one.is_waiting), key=lambda one: one.member)
+    """Return the waiting jobs of an array, or the job itself, that the policy knows, in order of
+    index."""
+    return sorted(
+        (one for one in core.members(job) if one.row >= 0 and one.is_waiting),
+        key=lambda one: one.member,
+    )

@@ -1,4 +1,5 @@
-"""Commands about live jobs: delete, hold, release, move, exchange, run again, start by force, message, signal."""
+"""Commands about live jobs: delete, hold, release, move, exchange, run again, start by force,
+message, signal."""
 
 from __future__ import annotations
 
@@ -35,20 +36,24 @@ def delete(core: Core, actor: Actor, request: requests.Delete) -> Steps[Outcomes
                 return None
             raise
         text = request.message[:200]
-        return flow.delete(core, job, is_forced=request.is_forced, grace=grace, message=text, by=actor.user)
+        return flow.delete(
+            core, job, is_forced=request.is_forced, grace=grace, message=text, by=actor.user
+        )
 
     return each(core, request.jobs, act)
 
 
 def _live_with_members(core: Core, job: BatchJob) -> Steps[list[BatchJob]]:
-    """Return a job; of an array, the array and its jobs that have not ended, once the commands before this one are done."""
+    """Return a job; of an array, the array and its jobs that have not ended, once the commands
+    before this one are done."""
     members = yield from members_of(core, job)
     return [job, *members] if job.is_array else [job]
 
 
 @handles(requests.Hold)
 def hold(core: Core, actor: Actor, request: requests.Hold) -> Steps[Outcomes]:
-    """Hold each named job (qhold): a waiting one leaves the policy's queue; a running one is held if it is ever queued again."""
+    """Hold each named job (qhold): a waiting one leaves the policy's queue; a running one is held
+    if it is ever queued again."""
     bits = submission.bits_of_hold(actor, request.kinds, "place and lift")
 
     def act(name: str) -> Steps[None]:
@@ -94,10 +99,14 @@ def release(core: Core, actor: Actor, request: requests.Release) -> Steps[Outcom
 
 @handles(requests.Move)
 def move(core: Core, actor: Actor, request: requests.Move) -> Steps[Outcomes]:
-    """Put each named job, which must wait, into a queue that takes jobs of its owner (qmove), unless it is there already."""
+    """Put each named job, which must wait, into a queue that takes jobs of its owner (qmove),
+    unless it is there already."""
     queue = core.queue(request.destination.partition("@")[0] or core.settings.default_queue)
     if queue.settings.destinations:
-        raise Refusal("queue-access", f"queue {queue.settings.name} is a routing queue; name an execution queue")
+        raise Refusal(
+            "queue-access",
+            f"queue {queue.settings.name} is a routing queue; name an execution queue",
+        )
 
     def act(name: str) -> Steps[None]:
         job = owned(core, actor, name)
@@ -115,7 +124,9 @@ def move(core: Core, actor: Actor, request: requests.Move) -> Steps[Outcomes]:
             if is_enough(core):
                 yield
             if not (one.is_over or one.holds_hosts):
-                flow.change(core, one, submission.of_task(prepared, one.member), queue.settings.name)
+                flow.change(
+                    core, one, submission.of_task(prepared, one.member), queue.settings.name
+                )
         core.happened("moved", job.key, queue.settings.name)
 
     return each(core, request.jobs, act)
@@ -129,9 +140,13 @@ def order(core: Core, actor: Actor, request: requests.Order) -> Outcomes:
         if job.state is not BatchState.QUEUED or not job.is_plain:
             raise wrong_state(core, job)
         if job.run_limit:
-            raise wrong_state(core, job, f"it has no place yet: {explain.reason_for(core, job).text}")
+            raise wrong_state(
+                core, job, f"it has no place yet: {explain.reason_for(core, job).text}"
+            )
     if first.queue != second.queue:
-        raise Refusal("bad-request", f"the jobs are in different queues: {first.queue} and {second.queue}")
+        raise Refusal(
+            "bad-request", f"the jobs are in different queues: {first.queue} and {second.queue}"
+        )
     run_limits.exchange(core, first, second)
     return Outcomes(outcomes=(Outcome(name=request.first), Outcome(name=request.second)))
 
@@ -143,7 +158,9 @@ def rerun(core: Core, actor: Actor, request: requests.Rerun) -> Steps[Outcomes]:
     def act(name: str) -> Steps[None]:
         job = owned(core, actor, name)
         members = yield from members_of(core, job)
-        running = [one for one in members if one.is_running_or_suspended and one.ending != "deleted"]
+        running = [
+            one for one in members if one.is_running_or_suspended and one.ending != "deleted"
+        ]
         if not running:
             raise wrong_state(core, job)
         if not job.spec.is_rerunnable and not request.is_forced:
@@ -160,11 +177,13 @@ def rerun(core: Core, actor: Actor, request: requests.Rerun) -> Steps[Outcomes]:
 
 @handles(requests.ForceStart)
 def force_start(core: Core, actor: Actor, request: requests.ForceStart) -> Steps[Outcomes]:
-    """Start each named job whatever the policy would do (qrun), on the named hosts, if there are any.
+    """Start each named job whatever the policy would do (qrun), on the named hosts, if there are
+    any.
 
-    The engine checks such a start like one of the policy: the resources must be free.  The pool makes its passes before the
-    answer, which has the job's state then: first a pass for what is due by now, then the one in which the job starts.  The policy
-    then plans anew from what runs; promises to other jobs that this breaks are recorded as broken.
+    The engine checks such a start like one of the policy: the resources must be free.  The pool
+    makes its passes before the answer, which has the job's state then: first a pass for what is due
+    by now, then the one in which the job starts.  The policy then plans anew from what runs;
+    promises to other jobs that this breaks are recorded as broken.
     """
 
     def act(name: str) -> str:
@@ -172,14 +191,21 @@ def force_start(core: Core, actor: Actor, request: requests.ForceStart) -> Steps
         pool = core.pool_of(job)
         hosts = _places(core, pool, request.hosts)
         if job.is_array:
-            raise wrong_state(core, job, f"name one of its jobs, such as {core.id_of(job.key).replace('[]', '[1]')}")
+            raise wrong_state(
+                core,
+                job,
+                f"name one of its jobs, such as {core.id_of(job.key).replace('[]', '[1]')}",
+            )
         if job.state is not BatchState.QUEUED or job.run_limit:
             raise wrong_state(core, job, explain.reason_for(core, job).text)
         passes.make_pass(core, pool)
-        if (job := core.live(name)).state is not BatchState.QUEUED:  # the policy itself has started it, or refused it
+        # The policy itself has started it, or refused it.
+        if (job := core.live(name)).state is not BatchState.QUEUED:
             return job.state.letter
         if job.row < 0:
-            raise wrong_state(core, job, "a command under way has taken it from the policy; try again in a second")
+            raise wrong_state(
+                core, job, "a command under way has taken it from the policy; try again in a second"
+            )
         allocation = pool.engine.allocation_for(job.row, hosts)
         if not allocation:
             raise _not_free(core, pool, job, hosts)
@@ -197,9 +223,13 @@ def _places(core: Core, pool: PoolState, names: tuple[str, ...]) -> frozenset[in
         return None
     for name in names:
         if name not in core.host_places:
-            raise Refusal("unknown-host", f"Unknown node {name[:80]}{suggestion(name[:80], core.host_places)}")
+            raise Refusal(
+                "unknown-host", f"Unknown node {name[:80]}{suggestion(name[:80], core.host_places)}"
+            )
         if core.pools[core.host_places[name][0]] is not pool:
-            raise Refusal("bad-value", f"host {name} is not in pool {pool.settings.name}, where the job waits")
+            raise Refusal(
+                "bad-value", f"host {name} is not in pool {pool.settings.name}, where the job waits"
+            )
     return frozenset(core.host_places[name][1] for name in names)
 
 
@@ -207,11 +237,26 @@ def _not_free(core: Core, pool: PoolState, job: BatchJob, hosts: frozenset[int] 
     view, request = pool.engine.view(), job.prepared.request
     places = range(len(pool.machine.hosts)) if hosts is None else sorted(hosts)
     free = sum(view.free[place] for place in places)
-    where = "" if hosts is None else f" on {', '.join(pool.machine.hosts[place].name for place in places)}"
-    kept = f"; what {len(view.suspended)} suspended jobs had is kept for them" if view.suspended else ""
-    text = f"it cannot start now: it asks for {request.procs} processors, {free} are free{where}{kept}"
+    where = (
+        ""
+        if hosts is None
+        else f" on {', '.join(pool.machine.hosts[place].name for place in places)}"
+    )
+    kept = (
+        f"; what {len(view.suspended)} suspended jobs had is kept for them"
+        if view.suspended
+        else ""
+    )
+    text = (
+        f"it cannot start now: it asks for {request.procs} processors, {free} are free{where}{kept}"
+    )
     numbers = {"procs": request.procs, "free": free}
-    return Refusal("no-room", f"Resources temporarily unavailable: {text}", core.id_of(job.key), numbers=numbers)
+    return Refusal(
+        "no-room",
+        f"Resources temporarily unavailable: {text}",
+        core.id_of(job.key),
+        numbers=numbers,
+    )
 
 
 @handles(requests.Message)
@@ -229,9 +274,11 @@ def message(core: Core, actor: Actor, request: requests.Message) -> Steps[Outcom
 
 @handles(requests.Signal)
 def signal(core: Core, actor: Actor, request: requests.Signal) -> Steps[Outcomes]:
-    """Send a signal to each named job, which must run (qsig); ``suspend`` and ``resume`` stop it and let it go on.
+    """Send a signal to each named job, which must run (qsig); ``suspend`` and ``resume`` stop it
+    and let it go on.
 
-    CONT to a suspended job is ``resume``: no signal wakes a job that the policy has suspended as well.
+    CONT to a suspended job is ``resume``: no signal wakes a job that the policy has suspended as
+    well.
     """
     word = request.signal.strip().lower()
     number = 0 if word in ("suspend", "resume") else _signal_number(request.signal)
@@ -249,7 +296,9 @@ def signal(core: Core, actor: Actor, request: requests.Signal) -> Steps[Outcomes
                 continue
             if word == "suspend":
                 flow.suspend(core, one)
-            elif word == "resume" or (number == signals.SIGCONT and one.state is BatchState.SUSPENDED):
+            elif word == "resume" or (
+                number == signals.SIGCONT and one.state is BatchState.SUSPENDED
+            ):
                 flow.resume(core, one)
             elif number and executor_of(core).send(core, one, number):
                 one.ending = "signal"

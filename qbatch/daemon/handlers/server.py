@@ -23,7 +23,8 @@ HOST_ACTIONS = ("drain", "resume", "up", "down", "comment")
 
 @handles(requests.QueueControl)
 def queue_control(core: Core, actor: Actor, request: requests.QueueControl) -> Steps[Outcomes]:
-    """Open or close each named queue (qenable, qdisable, qstart, qstop); jobs of a stopped one wait at its run limit."""
+    """Open or close each named queue (qenable, qdisable, qstart, qstop); jobs of a stopped one wait
+    at its run limit."""
 
     def act(name: str) -> Steps[None]:
         queue = core.queue(name.partition("@")[0])
@@ -41,11 +42,16 @@ def queue_control(core: Core, actor: Actor, request: requests.QueueControl) -> S
 def host_control(core: Core, actor: Actor, request: requests.HostControl) -> Steps[Outcomes]:
     """Drain each named host, take it down or bring it back (pbsnodes -o, -r)."""
     if request.action not in HOST_ACTIONS:
-        raise Refusal("bad-value", f"{request.action[:40]!r} is no action on a host (known: {', '.join(HOST_ACTIONS)})")
+        raise Refusal(
+            "bad-value",
+            f"{request.action[:40]!r} is no action on a host (known: {', '.join(HOST_ACTIONS)})",
+        )
 
     def act(name: str) -> None:
         if name not in core.host_places:
-            raise Refusal("unknown-host", f"Unknown node {name[:80]}{suggestion(name[:80], core.host_places)}")
+            raise Refusal(
+                "unknown-host", f"Unknown node {name[:80]}{suggestion(name[:80], core.host_places)}"
+            )
         number, place = core.host_places[name]
         pool = core.pools[number]
         if request.comment is not None:
@@ -70,11 +76,15 @@ def host_control(core: Core, actor: Actor, request: requests.HostControl) -> Ste
 
 @handles(requests.PolicySet)
 def policy_set(core: Core, actor: Actor, request: requests.PolicySet) -> Text:
-    """Let another policy decide in all pools, or in the named one (qbatch policy set), or only return what that would do."""
+    """Let another policy decide in all pools, or in the named one (qbatch policy set), or only
+    return what that would do."""
     pools = [pool for pool in core.pools if request.pool in ("", pool.settings.name)]
     if not pools:
         name, names = request.pool[:80], [pool.settings.name for pool in core.pools]
-        raise Refusal("bad-value", f"there is no pool {name!r}{suggestion(name, names)} (pools: {', '.join(names)})")
+        raise Refusal(
+            "bad-value",
+            f"there is no pool {name!r}{suggestion(name, names)} (pools: {', '.join(names)})",
+        )
     try:
         policies = [core.load_policy(request.policy) for _ in pools]
         for pool, policy in zip(pools, policies, strict=True):
@@ -100,13 +110,19 @@ def _fate_of_jobs(pool: PoolState, policy: Policy, name: str) -> str:
         return f"pool {pool.settings.name}: {name} decides already"
     promises = sum(1 for row in view.queue.tolist() if pool.engine.promise_to(row) is not None)
     trials = sum(1 for row in view.running if pool.engine.is_trial(row))
-    words = [f"{len(view.running) - trials} running jobs run on", f"{waiting} waiting jobs are looked at anew"]
+    words = [
+        f"{len(view.running) - trials} running jobs run on",
+        f"{waiting} waiting jobs are looked at anew",
+    ]
     if promises:
         words.append(f"{promises} promised starts are forgotten")
     if trials:
         words.append(f"{trials} quanta end and their jobs wait again")
     if view.suspended:
-        words.append(f"{len(view.suspended)} jobs that it has suspended go on as soon as their processors are free")
+        words.append(
+            f"{len(view.suspended)} jobs that it has suspended go on as soon as their processors "
+            "are free"
+        )
     small = [row for row, run in view.running.items() if run.procs < view.jobs[row].procs]
     resized = sum(1 for row in small if not pool.engine.is_trial(row))
     if resized and not getattr(policy, "is_malleable", False):
@@ -122,7 +138,10 @@ def fault(core: Core, actor: Actor, request: requests.Fault) -> Done:
         return Done(text="no faults")
     if request.kind not in KINDS:
         kind = request.kind[:40]
-        raise Refusal("bad-value", f"{kind!r} is no fault{suggestion(kind, KINDS)} (known: clear, {', '.join(KINDS)})")
+        raise Refusal(
+            "bad-value",
+            f"{kind!r} is no fault{suggestion(kind, KINDS)} (known: clear, {', '.join(KINDS)})",
+        )
     try:
         re.compile(request.pattern)
     except re.error as error:
@@ -130,5 +149,11 @@ def fault(core: Core, actor: Actor, request: requests.Fault) -> Done:
     if not 0 <= request.seconds <= 3600:
         raise Refusal("bad-value", "seconds is not from 0 to 3600")
     text = request.message[:200]
-    core.faults.append(FaultState(request.kind, request.count, request.seconds, request.status, request.pattern, text))
-    return Done(text=f"{request.kind}: {'until cleared' if request.count < 0 else f'{request.count} times'}")
+    core.faults.append(
+        FaultState(
+            request.kind, request.count, request.seconds, request.status, request.pattern, text
+        )
+    )
+    return Done(
+        text=f"{request.kind}: {'until cleared' if request.count < 0 else f'{request.count} times'}"
+    )

@@ -1,4 +1,5 @@
-"""The table of verbs, which the modules of ``handlers`` and ``questions`` fill; permissions; how commands are carried out."""
+"""The table of verbs, which the modules of ``handlers`` and ``questions`` fill; permissions; how
+commands are carried out."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from qbatch.wire.records import Outcome, Outcomes
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 HANDLERS: dict[type[requests.Request], Callable[..., Any]] = {}
-"""The function of each verb.  Commands: pure functions of (core, asker, request), replayed from the journal; some take steps.
-Questions: functions of (service, client, request)."""
+"""The function of each verb.  Commands: pure functions of (core, asker, request), replayed from the
+journal; some take steps. Questions: functions of (service, client, request)."""
 
 RANKS = {"anyone": 0, "owner": 0, "user": 0, "operator": 1, "manager": 2}
 """Roles by what they include."""
@@ -43,7 +44,8 @@ def require_handlers(kind: type[requests.Request]) -> None:
 
 
 def begin(core: Core, actor: Actor, request: requests.Request) -> Any:
-    """Carry out a command, or begin one that takes steps; return its answer or ``UNFINISHED``.  A refused one changes nothing."""
+    """Carry out a command, or begin one that takes steps; return its answer or ``UNFINISHED``.  A
+    refused one changes nothing."""
     return steps.begin(core, HANDLERS[type(request)](core, actor, request), actor, request)
 
 
@@ -53,11 +55,14 @@ def carry_out(core: Core, actor: Actor, request: requests.Request) -> Any:
 
 
 def permit(actor: Actor, request: requests.Request) -> None:
-    """Refuse a request that the asker's role does not allow; every user may look at the clock and at the what-if policies."""
+    """Refuse a request that the asker's role does not allow; every user may look at the clock and
+    at the what-if policies."""
     if isinstance(request, requests.Time | requests.Shadow) and request.action == "show":
         return
     if RANKS[actor.role] < RANKS[request.role]:
-        text = f"{type(request).__name__} needs the role {request.role}; {actor.user} is {actor.role}"
+        text = (
+            f"{type(request).__name__} needs the role {request.role}; {actor.user} is {actor.role}"
+        )
         raise Refusal("not-permitted", f"Unauthorized Request: {text}")
 
 
@@ -67,7 +72,8 @@ def is_operator(actor: Actor) -> bool:
 
 
 def owned(core: Core, actor: Actor, text: str) -> BatchJob:
-    """Return the live job that a text names, if the asker owns it or is an operator; else refuse."""
+    """Return the live job that a text names, if the asker owns it or is an operator; else
+    refuse."""
     job = core.live(text)
     if not may_see(actor, job.uid):
         name = core.id_of(job.key)
@@ -83,13 +89,19 @@ def may_see(actor: Actor, uid: int) -> bool:
 def wrong_state(core: Core, job: BatchJob, why: str = "") -> Refusal:
     """Return the refusal of a command that the state of a job does not allow."""
     name = core.id_of(job.key)
-    return Refusal("bad-state", f"Request invalid for state of job {name}{f': {why}' if why else ''}", name)
+    return Refusal(
+        "bad-state", f"Request invalid for state of job {name}{f': {why}' if why else ''}", name
+    )
 
 
-def each(core: Core, names: Iterable[str], act: Callable[[str], Steps[None] | str | None]) -> Steps[Outcomes]:
-    """Carry out a command for each thing that it names, in steps; a refusal of one does not stop the others.
+def each(
+    core: Core, names: Iterable[str], act: Callable[[str], Steps[None] | str | None]
+) -> Steps[Outcomes]:
+    """Carry out a command for each thing that it names, in steps; a refusal of one does not stop
+    the others.
 
-    ``act`` returns the new state of the thing, if the answer is to contain it, or takes steps itself.
+    ``act`` returns the new state of the thing, if the answer is to contain it, or takes steps
+    itself.
     """
     outcomes = []
     for name in names:
@@ -108,4 +120,3 @@ def each(core: Core, names: Iterable[str], act: Callable[[str], Steps[None] | st
                     record = msgspec.structs.replace(record, job=core.id_of(core.key_of(name)))
             outcomes.append(Outcome(name=name, error=record))
     return Outcomes(outcomes=tuple(outcomes))
-

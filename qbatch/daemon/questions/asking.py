@@ -1,4 +1,5 @@
-"""The answers to questions and to requests about the daemon itself: at once, or when the answer is there."""
+"""The answers to questions and to requests about the daemon itself: at once, or when the answer is
+there."""
 
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
     from qbatch.daemon.connection import ConnectedClient
 
 SHORT = 4096
-"""Bytes up to which a request names few things: its answer is short, except for questions about all jobs, hosts or queues."""
+"""Bytes up to which a request names few things: its answer is short, except for questions about all
+jobs, hosts or queues."""
 
 MOST_WAITS = 1000
-"""Questions of one connection that may wait for their answers (``wait``, ``history``, forecasts)."""
+"""Questions of one connection that may wait for their answers (``wait``, ``history``,
+forecasts)."""
 
 
 def may_be_long(request: Request, body: bytes) -> bool:
@@ -28,12 +31,14 @@ def may_be_long(request: Request, body: bytes) -> bool:
 
 
 def _is_stored(request: Request) -> bool:
-    """Return whether the answer comes from the store.  A connection gets one such answer at a time, once it has read the last."""
+    """Return whether the answer comes from the store.  A connection gets one such answer at a time,
+    once it has read the last."""
     return isinstance(request, Question) and request.answer == "stored"
 
 
 def ask(service: Service, client: ConnectedClient, request: Request) -> None:
-    """Answer a request at once, or when the answer is there; a request that is not allowed is refused."""
+    """Answer a request at once, or when the answer is there; a request that is not allowed is
+    refused."""
     answer = HANDLERS[type(request)](service, client, request)
     if asyncio.iscoroutine(answer):
         wait_for(service, client, request, answer)
@@ -41,18 +46,30 @@ def ask(service: Service, client: ConnectedClient, request: Request) -> None:
         client.reply(request.id, answer)
 
 
-def wait_for(service: Service, client: ConnectedClient, request: Request, answer: Coroutine[Any, Any, Any]) -> None:
-    """Answer a request when the answer is there, unless too many wait; if the answer is None, a commit answers it."""
+def wait_for(
+    service: Service, client: ConnectedClient, request: Request, answer: Coroutine[Any, Any, Any]
+) -> None:
+    """Answer a request when the answer is there, unless too many wait; if the answer is None, a
+    commit answers it."""
     if len(client.waits) >= MOST_WAITS:
         answer.close()
-        raise Refusal("busy", f"{MOST_WAITS} questions of this connection wait for their answers; wait for some of them")
+        raise Refusal(
+            "busy",
+            (
+                f"{MOST_WAITS} questions of this connection wait for their answers; wait for some "
+                "of "
+                "them"
+            ),
+        )
     client.long_waits += _is_stored(request)
     task = asyncio.get_running_loop().create_task(_later(service, client, request, answer))
     client.waits.add(task)
     task.add_done_callback(client.waits.discard)
 
 
-async def _later(service: Service, client: ConnectedClient, request: Request, answer: Coroutine[Any, Any, Any]) -> None:
+async def _later(
+    service: Service, client: ConnectedClient, request: Request, answer: Coroutine[Any, Any, Any]
+) -> None:
     try:
         if _is_stored(request):
             async with client.long_answers:
@@ -63,12 +80,19 @@ async def _later(service: Service, client: ConnectedClient, request: Request, an
     except Refusal as error:
         client.fail(request.id, error)
     except QbatchError as error:
-        client.fail(request.id, Refusal({74: "storage", 3: "unusable"}.get(error.exit_code, "failed"), str(error)))
+        client.fail(
+            request.id,
+            Refusal({74: "storage", 3: "unusable"}.get(error.exit_code, "failed"), str(error)),
+        )
     except asyncio.CancelledError:
         raise
     except Exception as error:
         is_driving = isinstance(request, Question) and request.is_driving
-        failed = service.containment.command_failed if is_driving else service.containment.question_failed
+        failed = (
+            service.containment.command_failed
+            if is_driving
+            else service.containment.question_failed
+        )
         client.fail(request.id, failed(client.actor, request, error))
         service.commit_soon()
     finally:

@@ -1,4 +1,5 @@
-"""Questions about jobs: why one waits, what happened to it, where its output is, when it ends, when jobs start."""
+"""Questions about jobs: why one waits, what happened to it, where its output is, when it ends, when
+jobs start."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ PART = 500
 
 
 async def _finished(service: Service, name: str, *, or_gone: bool = False) -> records.JobRecord:
-    """Return the record of a job that has ended; ``or_gone``: the refusal of one without a record says if it ever existed."""
+    """Return the record of a job that has ended; ``or_gone``: the refusal of one without a record
+    says if it ever existed."""
     core = service.core
     key = core.key_of(name)
     record = core.recent.get(key) or (await service.store.finished([key])).get(key)
@@ -47,7 +49,9 @@ async def _finished(service: Service, name: str, *, or_gone: bool = False) -> re
 
 
 @handles(requests.Explain)
-async def explain(service: Service, client: ConnectedClient, request: requests.Explain) -> records.Explanation:
+async def explain(
+    service: Service, client: ConnectedClient, request: requests.Explain
+) -> records.Explanation:
     """Return why a job waits: the present reason, its promise and its forecast, if it has them."""
     core = service.core
     key = core.key_of(request.job)
@@ -61,7 +65,9 @@ async def explain(service: Service, client: ConnectedClient, request: requests.E
         made = await service.forecasts.until(jobs=[job])
         expected = [made.found[key].start for key in waiting if key in made.found]
         estimate = min(expected, default=None)
-        still = [each for key in waiting if (each := core.find(key)) is not None and each.is_waiting]
+        still = [
+            each for key in waiting if (each := core.find(key)) is not None and each.is_waiting
+        ]
         none = service.forecasts.why_none(still[0], made)[1] if estimate is None and still else ""
     executor, beyond = service.outbox.executor, ""
     if job.holds_hosts and executor is not None:
@@ -69,11 +75,18 @@ async def explain(service: Service, client: ConnectedClient, request: requests.E
     pool = core.pool_of(job)
     ahead = [pool.by_row[row] for row in reason.blocked_by if row < len(pool.by_row)]
     return records.Explanation(
-        job=core.id_of(job.key), state=job.state.letter, code=reason.code, said_by=reason.said_by, numbers=reason.numbers,
+        job=core.id_of(job.key),
+        state=job.state.letter,
+        code=reason.code,
+        said_by=reason.said_by,
+        numbers=reason.numbers,
         text=f"{reason.text}; {beyond}" if beyond else reason.text,
         blocked_by=tuple(core.id_of(other.key) for other in ahead if other is not None),
-        promised=job.promised, estimated_start=estimate, no_estimate=none, now=service.now,
-    )  # fmt: skip
+        promised=job.promised,
+        estimated_start=estimate,
+        no_estimate=none,
+        now=service.now,
+    )
 
 
 async def _ended(service: Service, name: str) -> records.Explanation:
@@ -81,19 +94,30 @@ async def _ended(service: Service, name: str) -> records.Explanation:
     record = await _finished(service, name, or_gone=True)
     reason = record.refused
     if reason is None:
-        how = "was cancelled before it ran" if is_cancelled(record) else f"has ended with {record.exit_status}"
+        how = (
+            "was cancelled before it ran"
+            if is_cancelled(record)
+            else f"has ended with {record.exit_status}"
+        )
         why = f" ({record.comment})" if record.comment else ""
         reason = Reason("ended", "server", f"{how}{why}; see: tracejob {record.id}")
     else:
         reason = msgspec.structs.replace(reason, text=f"was refused: {reason.text}")
     return records.Explanation(
-        job=record.id, state=record.state, code=reason.code, text=reason.text, said_by=reason.said_by, numbers=reason.numbers,
+        job=record.id,
+        state=record.state,
+        code=reason.code,
+        text=reason.text,
+        said_by=reason.said_by,
+        numbers=reason.numbers,
         now=service.core.now,
-    )  # fmt: skip
+    )
 
 
 @handles(requests.Wait)
-async def wait(service: Service, client: ConnectedClient, request: requests.Wait) -> records.Outcomes:
+async def wait(
+    service: Service, client: ConnectedClient, request: requests.Wait
+) -> records.Outcomes:
     """Answer when all named jobs have ended (or started)."""
     if request.until not in ("end", "start"):
         raise Refusal("bad-value", f"until={request.until[:20]!r} is neither end nor start")
@@ -107,11 +131,19 @@ async def wait(service: Service, client: ConnectedClient, request: requests.Wait
             missed = f"{len(open_ones)} of {len(found)} jobs have not come to their {request.until}"
             raise Refusal("timeout", f"{missed} in {request.timeout:g} s")
     finally:
-        service.waiters.forget(request.until, [each for each in found if isinstance(each, asyncio.Future)])
-    return records.Outcomes(outcomes=tuple(each.result() if isinstance(each, asyncio.Future) else each for each in found))
+        service.waiters.forget(
+            request.until, [each for each in found if isinstance(each, asyncio.Future)]
+        )
+    return records.Outcomes(
+        outcomes=tuple(
+            each.result() if isinstance(each, asyncio.Future) else each for each in found
+        )
+    )
 
 
-async def _one(service: Service, name: str, until: str) -> records.Outcome | asyncio.Future[records.Outcome]:
+async def _one(
+    service: Service, name: str, until: str
+) -> records.Outcome | asyncio.Future[records.Outcome]:
     core = service.core
     key = core.key_of(name)
     job = core.find(key)
@@ -121,27 +153,41 @@ async def _one(service: Service, name: str, until: str) -> records.Outcome | asy
         return service.waiters.enter(key, until)
     record = await _finished(service, name, or_gone=True)
     has_run = record.run_count > 0 or record.is_array
-    return records.Outcome(name=record.id, exit_status=record.exit_status, state=record.state, has_run=has_run)
+    return records.Outcome(
+        name=record.id, exit_status=record.exit_status, state=record.state, has_run=has_run
+    )
 
 
 @handles(requests.Trail)
-async def trail(service: Service, client: ConnectedClient, request: requests.Trail) -> records.Trails:
-    """Return all that happened to a job (tracejob), in order, by server, scheduler and accounting."""
+async def trail(
+    service: Service, client: ConnectedClient, request: requests.Trail
+) -> records.Trails:
+    """Return all that happened to a job (tracejob), in order, by server, scheduler and
+    accounting."""
     job = service.core.find(service.core.key_of(request.job))
-    record = full_record(service.core, job) if job is not None else await _finished(service, request.job)
+    record = (
+        full_record(service.core, job) if job is not None else await _finished(service, request.job)
+    )
     return records.Trails(job=record.id, entries=tuple(trail_of(record)))
 
 
 def trail_of(record: records.JobRecord) -> list[records.TrailEntry]:
     """Return what happened to the job of a record, in order."""
-    return [records.TrailEntry(at=at, kind=kind, text=text) for at, kind, text in _happenings(record) if at is not None]
+    return [
+        records.TrailEntry(at=at, kind=kind, text=text)
+        for at, kind, text in _happenings(record)
+        if at is not None
+    ]
 
 
 def _happenings(record: records.JobRecord) -> Iterator[tuple[int | None, str, str]]:
     owner, about = record.owner, f"user={record.user} jobname={record.name} queue={record.queue}"
     run = f"Job Run at request of Scheduler@{record.server} on"
     yield record.submitted, "S", f"enqueuing into {record.queue}, state 1 hop 1"
-    queued = f"Job Queued at request of {owner}, owner = {owner}, job name = {record.name}, queue = {record.queue}"
+    queued = (
+        f"Job Queued at request of {owner}, owner = {owner}, job name = {record.name}, queue "
+        f"= {record.queue}"
+    )
     yield record.queued, "S", queued
     yield record.queued, "A", f"queue={record.queue}"
     yield from sorted(_lost_runs(record, run), key=itemgetter(0))
@@ -177,13 +223,19 @@ def _changes(record: records.JobRecord) -> Iterator[tuple[int, str, str]]:
     for since, until in record.pauses:
         yield since, "S", "Job suspended"
         if until is not None:
-            yield until, "S", "Job resumed" if until != record.ended else "Job ended while suspended"
+            yield (
+                until,
+                "S",
+                "Job resumed" if until != record.ended else "Job ended while suspended",
+            )
     for at, procs in record.sizes:
         yield at, "S", f"Job has {procs} processors; asked for {record.resources.get('ncpus', '1')}"
 
 
 @handles(requests.JobOutput)
-async def job_output(service: Service, client: ConnectedClient, request: requests.JobOutput) -> records.OutputFiles:
+async def job_output(
+    service: Service, client: ConnectedClient, request: requests.JobOutput
+) -> records.OutputFiles:
     """Return where the output of the present or last attempt is."""
     core = service.core
     key = core.key_of(request.job)
@@ -195,27 +247,47 @@ async def job_output(service: Service, client: ConnectedClient, request: request
         is_mine = record.user == client.actor.user or is_operator(client.actor)
     name = record.id
     if not is_mine:
-        raise Refusal("not-permitted", f"Unauthorized Request {name}: the output is for its owner and for operators", name)
+        raise Refusal(
+            "not-permitted",
+            f"Unauthorized Request {name}: the output is for its owner and for operators",
+            name,
+        )
     if record.is_array:
         text = f"{name} is an array: name one of its jobs, such as {name.replace('[]', '[1]')}"
         raise Refusal("bad-request", text, name)
     if service.outbox.executor is None:
-        raise Refusal("unsupported", f"{name} is a timer (executor emulated): emulated jobs write no output", name)
+        raise Refusal(
+            "unsupported",
+            f"{name} is a timer (executor emulated): emulated jobs write no output",
+            name,
+        )
     if record.started is None and record.state in "FX":
-        raise Refusal("finished-job", f"{name} never ran, so there is no output ({record.comment or 'deleted'})", name)
+        raise Refusal(
+            "finished-job",
+            f"{name} never ran, so there is no output ({record.comment or 'deleted'})",
+            name,
+        )
     is_running = job is not None and job.holds_hosts
     is_waiting = record.started is None or not (is_running or record.state in "FX")
     return records.OutputFiles(
-        job=name, state=record.state, attempt=record.run_count, join=record.join, is_running=is_running,
-        output=_places(service, record, key, "out", is_running), error=_places(service, record, key, "err", is_running),
+        job=name,
+        state=record.state,
+        attempt=record.run_count,
+        join=record.join,
+        is_running=is_running,
+        output=_places(service, record, key, "out", is_running),
+        error=_places(service, record, key, "err", is_running),
         is_waiting=is_waiting and record.state not in "FX",
         comment=record.comment,
         removed=record.extra.get("remove", "") if record.exit_status == 0 else "",
-    )  # fmt: skip
+    )
 
 
-def _places(service: Service, record: records.JobRecord, key: JobKey, which: str, is_running: bool) -> tuple[str, ...]:
-    """Return where a file is or was; while the job runs, that is the spool, unless it writes to the place of delivery."""
+def _places(
+    service: Service, record: records.JobRecord, key: JobKey, which: str, is_running: bool
+) -> tuple[str, ...]:
+    """Return where a file is or was; while the job runs, that is the spool, unless it writes to the
+    place of delivery."""
     assert service.outbox.executor is not None
     try:
         home = attempts.home_of(pwd.getpwnam(record.user))
@@ -224,10 +296,14 @@ def _places(service: Service, record: records.JobRecord, key: JobKey, which: str
     letter, spool, text = ("o", 0, record.output) if which == "out" else ("e", 1, record.error)
     path = attempts.local_path(text, record.directory or home, record.id, which)
     inner = f"-{key.member}" if key.member >= 0 else ""
-    spooled = service.outbox.executor.spools(f"{key.sequence}{inner}.{max(record.run_count, 1)}")[spool]
+    spooled = service.outbox.executor.spools(f"{key.sequence}{inner}.{max(record.run_count, 1)}")[
+        spool
+    ]
     if letter in record.keep or path == "/dev/null":
         is_default = text.startswith(f"{record.directory.rstrip('/')}/{record.name}.{letter}")
-        in_home = (f"{home}/{os.path.basename(path)}",) if "d" not in record.keep and is_default else ()
+        in_home = (
+            (f"{home}/{os.path.basename(path)}",) if "d" not in record.keep and is_default else ()
+        )
         return (*in_home, path)
     if is_running:
         return (spooled,)
@@ -236,8 +312,11 @@ def _places(service: Service, record: records.JobRecord, key: JobKey, which: str
 
 
 @handles(requests.Forecast)
-async def forecast(service: Service, client: ConnectedClient, request: requests.Forecast) -> records.Forecasts:
-    """Run the policy forward from the present state, outside the event loop, and return when each waiting job starts."""
+async def forecast(
+    service: Service, client: ConnectedClient, request: requests.Forecast
+) -> records.Forecasts:
+    """Run the policy forward from the present state, outside the event loop, and return when each
+    waiting job starts."""
     now = service.now
     most = min(request.limit, MOST_FORECASTS) if request.limit > 0 else MOST_FORECASTS
     made = await service.forecasts.until(first=most)
@@ -251,21 +330,32 @@ async def forecast(service: Service, client: ConnectedClient, request: requests.
     for number in [job.sequence for job in core.live_jobs()]:  # some may leave in the meantime
         whole = core.jobs.get(number)
         for job in core.members(whole) if whole is not None else ():
-            if len(found) < most and job.is_waiting and not job.is_array and job.key not in made.found:
+            if (
+                len(found) < most
+                and job.is_waiting
+                and not job.is_array
+                and job.key not in made.found
+            ):
                 code, reason = service.forecasts.why_none(job, made)
-                found.append(msgspec.structs.replace(_record(core, job.key), code=code, reason=reason))
+                found.append(
+                    msgspec.structs.replace(_record(core, job.key), code=code, reason=reason)
+                )
             looked_at += 1
             if looked_at % PART == 0:
                 await asyncio.sleep(0)
     error = service.forecasts.error()
     return records.Forecasts(
-        made=now, jobs=tuple(found), error_mean=error.get("mean_s"), error_count=int(error.get("count", 0)),
+        made=now,
+        jobs=tuple(found),
+        error_mean=error.get("mean_s"),
+        error_count=int(error.get("count", 0)),
         server=core.settings.name,
-    )  # fmt: skip
+    )
 
 
 def _record(core: Core, key: JobKey) -> records.ForecastRecord:
-    """Return the record of a job without its forecast; the job may have left since that was made."""
+    """Return the record of a job without its forecast; the job may have left since that was
+    made."""
     job = core.find(key)
     promised, deadline = (None, None) if job is None else (job.promised, job.deadline)
     return records.ForecastRecord(job=core.id_of(key), promised=promised, deadline=deadline)

@@ -1,4 +1,5 @@
-"""Lists of jobs, page by page: live and ended jobs (qstat), and the search in the history (qbatch history)."""
+"""Lists of jobs, page by page: live and ended jobs (qstat), and the search in the history (qbatch
+history)."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 class PageLimit:
-    """The jobs and the bytes that a page can still take; ``limit``: the jobs that the request asks for."""
+    """The jobs and the bytes that a page can still take; ``limit``: the jobs that the request asks
+    for."""
 
     def __init__(self, limit: int) -> None:
         self._jobs, self._bytes = min(max(limit, 1), MOST), MOST_BYTES
@@ -59,7 +61,9 @@ class PageLimit:
 
 
 @handles(requests.JobStatus)
-def job_status(service: Service, client: ConnectedClient, request: requests.JobStatus) -> Jobs | Awaitable[Jobs]:
+def job_status(
+    service: Service, client: ConnectedClient, request: requests.JobStatus
+) -> Jobs | Awaitable[Jobs]:
     """Show jobs (qstat): at once if the request is for live jobs only."""
 
     async def late(seconds: float) -> Jobs:
@@ -70,13 +74,16 @@ def job_status(service: Service, client: ConnectedClient, request: requests.JobS
     faults = service.core.faults
     failed, slow = take_fault(faults, "status-failed"), take_fault(faults, "status-slow")
     if failed is not None:
-        raise Refusal("refused-by-fault", failed.message or "the status is not available (a fault on demand)")
+        raise Refusal(
+            "refused-by-fault", failed.message or "the status is not available (a fault on demand)"
+        )
     return late(slow.seconds) if slow is not None else _Page(service, client, request).answer()
 
 
 @dataclass(slots=True)
 class _Named:
-    """A job that a request names: its key, its name there, and the job if it is live, or the error."""
+    """A job that a request names: its key, its name there, and the job if it is live, or the
+    error."""
 
     key: JobKey
     text: str
@@ -87,7 +94,9 @@ class _Named:
 class _Page:
     """One page of jobs."""
 
-    def __init__(self, service: Service, client: ConnectedClient, request: requests.JobStatus) -> None:
+    def __init__(
+        self, service: Service, client: ConnectedClient, request: requests.JobStatus
+    ) -> None:
         self.service = service
         self.core = service.core
         self.request = request
@@ -101,7 +110,9 @@ class _Page:
         for queue in request.queues:
             self.core.queue(queue)
         if not set(request.states) <= set(requests.STATES):
-            raise Refusal("bad-value", f"states: {request.states[:40]!r} are not letters of {requests.STATES}")
+            raise Refusal(
+                "bad-value", f"states: {request.states[:40]!r} are not letters of {requests.STATES}"
+            )
 
     def answer(self) -> Jobs | Awaitable[Jobs]:
         """Return the page, at once if the request is for live jobs only and without estimates."""
@@ -129,11 +140,17 @@ class _Page:
     def _made(self) -> Jobs:
         records, settings = tuple(self.jobs), self.core.settings
         if self.forecast is not None:
-            records = tuple(self.service.forecasts.with_estimate(record, self.forecast) for record in records)
+            records = tuple(
+                self.service.forecasts.with_estimate(record, self.forecast) for record in records
+            )
         return Jobs(
-            jobs=records, errors=tuple(self.errors), next=self.next, now=self.service.now, server=settings.name,
+            jobs=records,
+            errors=tuple(self.errors),
+            next=self.next,
+            now=self.service.now,
+            server=settings.name,
             has_history=settings.is_history_shown,
-        )  # fmt: skip
+        )
 
     def _record(self, job: BatchJob) -> JobRecord:
         core = self.core
@@ -145,10 +162,16 @@ class _Page:
         executor = self.service.outbox.executor
         if job.holds_hosts and executor is not None and (used := executor.used(job.file_key)):
             # What the job has really used so far; its end brings the last figures.
-            texts = used_texts({**used, "walltime": job.walltime_used(self.service.now) / 1e6}, job.size)
-            record = msgspec.structs.replace(record, used=texts, comment=with_excess(core, job, record.comment, used))
+            texts = used_texts(
+                {**used, "walltime": job.walltime_used(self.service.now) / 1e6}, job.size
+            )
+            record = msgspec.structs.replace(
+                record, used=texts, comment=with_excess(core, job, record.comment, used)
+            )
         if not self.request.is_brief and not record.comment and job.is_waiting and not job.is_array:
-            record = msgspec.structs.replace(record, comment=self.service.forecasts.short_reason(job))
+            record = msgspec.structs.replace(
+                record, comment=self.service.forecasts.short_reason(job)
+            )
         return _visible(self.actor, record, job.uid)
 
     def _is_wanted(self, user: str, queue: str, letter: str, is_array: bool) -> bool:
@@ -175,7 +198,9 @@ class _Page:
         if self.request.states and set(self.request.states) <= _ON_HOSTS:
             yield from self._on_hosts(after)
             return
-        first = after.sequence - 1 if after.member != PLAIN and self.request.subjobs else after.sequence
+        first = (
+            after.sequence - 1 if after.member != PLAIN and self.request.subjobs else after.sequence
+        )
         for job in self.core.live_jobs(max(first, 0)):
             if self._is_wanted(job.user, job.queue, job.state.letter, job.is_array) and (
                 job.sequence > after.sequence or after.sequence == 0
@@ -183,7 +208,11 @@ class _Page:
                 yield job
             if job.is_array and self.request.subjobs:
                 for each in self.core.arrays[job.sequence].members.values():
-                    if job.sequence == after.sequence and each.member <= after.member and after.member != ARRAY:
+                    if (
+                        job.sequence == after.sequence
+                        and each.member <= after.member
+                        and after.member != ARRAY
+                    ):
                         continue
                     if self._is_wanted(each.user, each.queue, each.state.letter, False):
                         yield each
@@ -194,11 +223,16 @@ class _Page:
         for key in sorted(running):
             job = running[key]
             is_asked = self.request.subjobs or not job.is_subjob
-            if key > after and is_asked and self._is_wanted(job.user, job.queue, job.state.letter, job.is_array):
+            if (
+                key > after
+                and is_asked
+                and self._is_wanted(job.user, job.queue, job.state.letter, job.is_array)
+            ):
                 yield job
 
     async def _with_named(self) -> Jobs:
-        """Return the named jobs, in that order, each array before its subjobs; all errors are on the first page."""
+        """Return the named jobs, in that order, each array before its subjobs; all errors are on
+        the first page."""
         named = self._named()
         first = self._first_of(named)
         missing = [each for each in named if each.job is None and each.error is None]
@@ -207,16 +241,26 @@ class _Page:
             name = self.core.id_of(each.key)
             if each.key not in found:
                 text = shown(each.text[:80])
-                each.error = Refusal("unknown-job", f"Unknown Job Id {text if '.' in text else name}", name).record
+                each.error = Refusal(
+                    "unknown-job", f"Unknown Job Id {text if '.' in text else name}", name
+                ).record
             elif self.request.finished == "no":
                 each.error = has_finished(name).record
         for each in named[first:]:
             if each.error is not None:
                 continue
-            record = self._record(each.job) if each.job is not None else _visible(self.actor, found[each.key])
+            record = (
+                self._record(each.job)
+                if each.job is not None
+                else _visible(self.actor, found[each.key])
+            )
             if not self._take(record):
                 break
-        self.errors = [each.error for each in named if each.error is not None] if not self.request.after else []
+        self.errors = (
+            [each.error for each in named if each.error is not None]
+            if not self.request.after
+            else []
+        )
         return self._made()
 
     def _named(self) -> list[_Named]:
@@ -233,8 +277,12 @@ class _Page:
                 continue
             named.append(_Named(job.key, text, job))
             if job.is_array and self.request.subjobs:
-                named += [_Named(each.key, text, each) for each in self.core.arrays[job.sequence].members.values()]
-        # A job that is named twice is shown twice on one page; several pages could not go on after it.
+                named += [
+                    _Named(each.key, text, each)
+                    for each in self.core.arrays[job.sequence].members.values()
+                ]
+        # A job that is named twice is shown twice on one page; several pages could not go on after
+        # it.
         if len(named) <= self.limit:
             return named
         once: dict[JobKey, _Named] = {}
@@ -243,13 +291,16 @@ class _Page:
         return list(once.values())
 
     def _first_of(self, named: list[_Named]) -> int:
-        """Return the place after that of the job to go on after; if it has gone, after those before it in its array."""
+        """Return the place after that of the job to go on after; if it has gone, after those before
+        it in its array."""
         if not self.request.after:
             return 0
         after = self._after()
         for place in range(len(named) - 1, -1, -1):
             key = named[place].key
-            if key.sequence == after.sequence and max(key.member, PLAIN) <= max(after.member, PLAIN):
+            if key.sequence == after.sequence and max(key.member, PLAIN) <= max(
+                after.member, PLAIN
+            ):
                 return place + 1
         raise Refusal("bad-value", f"after: {self.request.after} is none of the named jobs")
 
@@ -265,7 +316,11 @@ class _Page:
             whole = JobKey(key.sequence, ARRAY)
             if key not in found and key in stored:
                 found[key] = stored[key]
-            elif key not in found and key.member == PLAIN and (whole in stored or whole in core.recent):
+            elif (
+                key not in found
+                and key.member == PLAIN
+                and (whole in stored or whole in core.recent)
+            ):
                 found[key] = core.recent.get(whole) or stored[whole]
         return found
 
@@ -280,14 +335,19 @@ class _Page:
         async with self.service.unread.turn_of(self.actor.uid):
             stored = await self.service.store.search(where, self.limit + 1, is_newest_first=False)
         merged: dict[JobKey, JobRecord] = {parse_id(record.id): record for record in stored}
-        last = max((key.sequence for key in merged), default=1 << 60) if len(stored) > self.limit else 1 << 60
+        last = (
+            max((key.sequence for key in merged), default=1 << 60)
+            if len(stored) > self.limit
+            else 1 << 60
+        )
         for key, record in self.core.recent.items():
             if after.sequence < key.sequence <= last and (request.subjobs or key.member < 0):
                 merged[key] = record
         records = [
-            (key, _visible(self.actor, record)) for key, record in merged.items()
+            (key, _visible(self.actor, record))
+            for key, record in merged.items()
             if self._is_wanted(record.user, record.queue, record.state, record.is_array)
-        ]  # fmt: skip
+        ]
         if request.finished != "only":
             page = PageLimit(self.limit)
             for job in self._live(after):
@@ -312,7 +372,8 @@ class _Page:
 
 
 def _visible(actor: Actor, record: JobRecord, uid: int | None = None) -> JobRecord:
-    """Return a record as the asker may see it; ``uid``: the job's owner, if known, else the user of the record is."""
+    """Return a record as the asker may see it; ``uid``: the job's owner, if known, else the user of
+    the record is."""
     is_mine = record.user == actor.user if uid is None else uid == actor.uid
     return record if is_mine or is_operator(actor) else msgspec.structs.replace(record, **HIDDEN)
 
@@ -326,7 +387,8 @@ def _key_of(text: str) -> JobKey:
 
 @handles(requests.History)
 async def history(service: Service, client: ConnectedClient, request: requests.History) -> Jobs:
-    """Search all jobs that have ever ended (qbatch history); one page, the latest first, with those that have ended by now."""
+    """Search all jobs that have ever ended (qbatch history); one page, the latest first, with those
+    that have ended by now."""
     where: list[tuple[str, object]] = []
     for column, values in (("user", request.users), ("queue", request.queues)):
         if len(values) > 1:
@@ -334,7 +396,9 @@ async def history(service: Service, client: ConnectedClient, request: requests.H
         if values:
             where.append((f"{column} = ?", values[0]))
     if len(request.name) > _LONGEST_PATTERN:
-        raise Refusal("bad-value", f"a pattern of {len(request.name)} letters; {_LONGEST_PATTERN} are allowed")
+        raise Refusal(
+            "bad-value", f"a pattern of {len(request.name)} letters; {_LONGEST_PATTERN} are allowed"
+        )
     if request.name:
         where.append(("name GLOB ?", request.name))
     if request.status == "failed":
@@ -346,7 +410,9 @@ async def history(service: Service, client: ConnectedClient, request: requests.H
                 raise ValueError
             where.append(("status = ?", status))
         except ValueError:
-            raise Refusal("bad-value", f"status {request.status[:20]!r} is neither a number nor failed") from None
+            raise Refusal(
+                "bad-value", f"status {request.status[:20]!r} is neither a number nor failed"
+            ) from None
     for condition, at in (("ended >= ?", request.since), ("ended < ?", request.until)):
         if at is not None:
             where.append((condition, at))
@@ -356,11 +422,18 @@ async def history(service: Service, client: ConnectedClient, request: requests.H
         key = _key_of(request.after)
         found = (await service.store.finished([key])).get(key)
         if found is not None:
-            place = "SELECT ended, sequence, member FROM history WHERE sequence * 4294967296 + member = ?"
-            where.append((f"(ended, sequence, member) < ({place})", key.sequence * 4294967296 + key.member))
+            place = (
+                "SELECT ended, sequence, member FROM history WHERE sequence * 4294967296 + "
+                "member = ?"
+            )
+            where.append(
+                (f"(ended, sequence, member) < ({place})", key.sequence * 4294967296 + key.member)
+            )
     limit = min(max(request.limit, 1), MOST)
     async with service.unread.turn_of(client.uid):
         records = await service.store.search(where, limit + 1, is_newest_first=True)
-    page = tuple(takewhile(PageLimit(limit).takes, (_visible(client.actor, each) for each in records)))
+    page = tuple(
+        takewhile(PageLimit(limit).takes, (_visible(client.actor, each) for each in records))
+    )
     following = page[-1].id if len(page) < len(records) else ""
     return Jobs(jobs=page, next=following, now=service.now, server=service.core.settings.name)

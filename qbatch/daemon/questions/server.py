@@ -1,4 +1,5 @@
-"""Questions about the server and its daemon: its queues, hosts, figures, time and store; requests to reload and to stop it."""
+"""Questions about the server and its daemon: its queues, hosts, figures, time and store; requests
+to reload and to stop it."""
 
 from __future__ import annotations
 
@@ -33,7 +34,17 @@ from qbatch.wire.errors import Refusal
 if TYPE_CHECKING:
     from qbatch.daemon.connection import ConnectedClient
 
-TIME_ACTIONS = ("show", "pause", "play", "step", "speed", "until", "until-start", "until-end", "until-count")
+TIME_ACTIONS = (
+    "show",
+    "pause",
+    "play",
+    "step",
+    "speed",
+    "until",
+    "until-start",
+    "until-end",
+    "until-count",
+)
 SHADOW_ACTIONS = ("show", "set")
 
 PATIENCE = 5.0
@@ -44,14 +55,23 @@ _encode = msgspec.json.Encoder().encode
 
 @handles(requests.Hello)
 def hello(service: Service, client: ConnectedClient, request: requests.Hello) -> records.Welcome:
-    """Return the server's name, version and protocol, and the user and the role of the client; refuse another server's name."""
+    """Return the server's name, version and protocol, and the user and the role of the client;
+    refuse another server's name."""
     check_server(service.core, request.server, os.uname().nodename)
     name, actor = service.settings.name, client.actor
-    return records.Welcome(server=name, version=__version__, protocol=requests.PROTOCOL, user=actor.user, role=actor.role)
+    return records.Welcome(
+        server=name,
+        version=__version__,
+        protocol=requests.PROTOCOL,
+        user=actor.user,
+        role=actor.role,
+    )
 
 
 @handles(requests.QueueStatus)
-def queue_status(service: Service, client: ConnectedClient, request: requests.QueueStatus) -> records.Queues:
+def queue_status(
+    service: Service, client: ConnectedClient, request: requests.QueueStatus
+) -> records.Queues:
     """Show the named queues, or all (qstat -Q)."""
     core = service.core
     found, errors = [], []
@@ -60,18 +80,27 @@ def queue_status(service: Service, client: ConnectedClient, request: requests.Qu
             found.append(queue_record(core, core.queue(name.partition("@")[0])))
         except Refusal as error:
             errors.append(error.record)
-    return records.Queues(queues=tuple(found), errors=tuple(errors), now=service.now, server=core.settings.name)
+    return records.Queues(
+        queues=tuple(found), errors=tuple(errors), now=service.now, server=core.settings.name
+    )
 
 
 @handles(requests.HostStatus)
-def host_status(service: Service, client: ConnectedClient, request: requests.HostStatus) -> records.Hosts:
+def host_status(
+    service: Service, client: ConnectedClient, request: requests.HostStatus
+) -> records.Hosts:
     """Show the named hosts, or all (pbsnodes)."""
     hosts = {record.name: record for record in host_records(service.core)}
     names = request.hosts or tuple(hosts)
     found = tuple(hosts[name] for name in names if name in hosts)
     unknown = [name[:80] for name in names if name not in hosts]
-    errors = [Refusal("unknown-host", f"Unknown node {name}{suggestion(name, hosts)}").record for name in unknown]
-    return records.Hosts(hosts=found, errors=tuple(errors), now=service.now, server=service.settings.name)
+    errors = [
+        Refusal("unknown-host", f"Unknown node {name}{suggestion(name, hosts)}").record
+        for name in unknown
+    ]
+    return records.Hosts(
+        hosts=found, errors=tuple(errors), now=service.now, server=service.settings.name
+    )
 
 
 def phases(core: Core) -> Iterator[records.PhaseRecord]:
@@ -79,13 +108,19 @@ def phases(core: Core) -> Iterator[records.PhaseRecord]:
     for pool in core.pools:
         if (phase := pool.engine.phase()) is not None:
             yield records.PhaseRecord(
-                pool=pool.settings.name, name=phase.name, until=phase.until, following=dict(phase.following),
-                on_disk=phase.on_disk, procs_on_disk=phase.procs_on_disk,
-            )  # fmt: skip
+                pool=pool.settings.name,
+                name=phase.name,
+                until=phase.until,
+                following=dict(phase.following),
+                on_disk=phase.on_disk,
+                procs_on_disk=phase.procs_on_disk,
+            )
 
 
 @handles(requests.ServerStatus)
-def server_status(service: Service, client: ConnectedClient, request: requests.ServerStatus) -> records.ServerRecord:
+def server_status(
+    service: Service, client: ConnectedClient, request: requests.ServerStatus
+) -> records.ServerRecord:
     """Show the server (qstat -B, qbatch status)."""
     core, settings, instance = service.core, service.settings, service.instance
     counts = Counter[str]()
@@ -97,27 +132,48 @@ def server_status(service: Service, client: ConnectedClient, request: requests.S
         problems.append(f"the disk of {service.store.directory} is full: submissions are refused")
     if clock.ahead:
         problems.append(
-            f"the machine's clock was set back: the server's, at {moment(clock.now)}, is {span(clock.ahead)} ahead of it until "
+            f"the machine's clock was set back: the server's, at {moment(clock.now)}, is "
+            f"{span(clock.ahead)} ahead of it until "
             "the server is started again (qbatch down, qbatch up; jobs run on)"
         )
     return records.ServerRecord(
-        name=settings.name, version=__version__, state="Active" if not service.stop_reason else "Terminating",
-        pid=os.getpid(), policy=", ".join(dict.fromkeys(pool.name_of_policy for pool in core.pools)),
-        executor=settings.executor, default_queue=settings.default_queue, counts=dict(counts), total=counts.total(),
-        clock=clock, started=instance.started, socket=instance.socket, store=str(service.store.directory),
-        config=instance.config, is_compiled=instance.is_compiled(), operators=settings.operators,
-        managers=settings.managers, problems=tuple(problems), is_history_kept=settings.is_history_shown,
-        forecast_error=service.forecasts.error(), phases=tuple(phases(core)), log=fed_log(core),
-    )  # fmt: skip
+        name=settings.name,
+        version=__version__,
+        state="Active" if not service.stop_reason else "Terminating",
+        pid=os.getpid(),
+        policy=", ".join(dict.fromkeys(pool.name_of_policy for pool in core.pools)),
+        executor=settings.executor,
+        default_queue=settings.default_queue,
+        counts=dict(counts),
+        total=counts.total(),
+        clock=clock,
+        started=instance.started,
+        socket=instance.socket,
+        store=str(service.store.directory),
+        config=instance.config,
+        is_compiled=instance.is_compiled(),
+        operators=settings.operators,
+        managers=settings.managers,
+        problems=tuple(problems),
+        is_history_kept=settings.is_history_shown,
+        forecast_error=service.forecasts.error(),
+        phases=tuple(phases(core)),
+        log=fed_log(core),
+    )
 
 
 @handles(requests.Metrics)
 def metrics(service: Service, client: ConnectedClient, request: requests.Metrics) -> records.Text:
     """Return counters and gauges in the Prometheus text format."""
     core, passes = service.core, service.pass_driver.pass_times
-    jobs = {f'{{queue="{name}",state="{letter}"}}': count
-            for name, queue in core.queues.items() for letter, count in sorted(queue.letter_counts.items())}  # fmt: skip
-    hosts = {f'{{pool="{pool.settings.name}"}}': sum(pool.engine.view().free) for pool in core.pools}
+    jobs = {
+        f'{{queue="{name}",state="{letter}"}}': count
+        for name, queue in core.queues.items()
+        for letter, count in sorted(queue.letter_counts.items())
+    }
+    hosts = {
+        f'{{pool="{pool.settings.name}"}}': sum(pool.engine.view().free) for pool in core.pools
+    }
     found: tuple[tuple[str, str, str, float | dict[str, int]], ...] = (
         ("jobs", "gauge", "Jobs by queue and state.", jobs),
         ("jobs_ended_total", "counter", "Jobs that have ended.", core.ended_count),
@@ -133,19 +189,26 @@ def metrics(service: Service, client: ConnectedClient, request: requests.Metrics
     for name, kind, text, values in found:
         lines += [f"# HELP qbatch_{name} {text}", f"# TYPE qbatch_{name} {kind}"]
         by_labels: Mapping[str, float] = values if isinstance(values, dict) else {"": values}
-        lines += [f"qbatch_{name}{labels} {float(value):.17g}" for labels, value in by_labels.items()]
+        lines += [
+            f"qbatch_{name}{labels} {float(value):.17g}" for labels, value in by_labels.items()
+        ]
     return records.Text(text="\n".join(lines) + "\n")
 
 
 @handles(requests.ConfigShow)
-def config_show(service: Service, client: ConnectedClient, request: requests.ConfigShow) -> records.Text:
+def config_show(
+    service: Service, client: ConnectedClient, request: requests.ConfigShow
+) -> records.Text:
     """Return the settings as TOML."""
     return records.Text(text=as_toml(service.settings))
 
 
 @handles(requests.Reload)
-async def reload(service: Service, client: ConnectedClient, request: requests.Reload) -> records.Text:
-    """Read the configuration again (SIGHUP, qbatch reload): take it as a whole, or keep the old one and return the error."""
+async def reload(
+    service: Service, client: ConnectedClient, request: requests.Reload
+) -> records.Text:
+    """Read the configuration again (SIGHUP, qbatch reload): take it as a whole, or keep the old one
+    and return the error."""
     return records.Text(text=await service.instance.reload())
 
 
@@ -159,9 +222,14 @@ def time(service: Service, client: ConnectedClient, request: requests.Time) -> r
     if request.action == "show":
         return service.pass_driver.clock_record()
     if clock.mode == "real":
-        raise Refusal("bad-state", "real time cannot be driven; start the daemon with --time x60 or --time virtual")
+        raise Refusal(
+            "bad-state",
+            "real time cannot be driven; start the daemon with --time x60 or --time virtual",
+        )
     speed = request.speed
-    if speed is not None and not (SLOWEST <= speed <= FASTEST or (speed == 0 and clock.mode == "virtual")):
+    if speed is not None and not (
+        SLOWEST <= speed <= FASTEST or (speed == 0 and clock.mode == "virtual")
+    ):
         bounds = f"from {SLOWEST:g} to {FASTEST:g} (virtual time takes 0: as fast as it can)"
         raise Refusal("bad-value", f"speed {speed:g} is not {bounds}")
     if request.action == "pause":
@@ -189,14 +257,19 @@ def _until(service: Service, request: requests.Time) -> None:
     if request.action == "until":
         at = request.at
         if at is not None and service.trace is not None and at < service.trace.offset:
-            at += service.trace.offset  # an instant before the log's calendar begins is one of the log's own seconds
+            # An instant before the log's calendar begins is one of the log's own seconds.
+            at += service.trace.offset
         if at is None or at < clock.now():
-            raise Refusal("bad-value", "the request names no instant that is still to come; name one")
+            raise Refusal(
+                "bad-value", "the request names no instant that is still to come; name one"
+            )
         clock.play(request.speed, at, moment(at))
         return
     if request.action == "until-count":
         if request.count is not None and request.count < 1:
-            raise Refusal("bad-value", f"{request.count} is no number of jobs to wait for; name at least 1")
+            raise Refusal(
+                "bad-value", f"{request.count} is no number of jobs to wait for; name at least 1"
+            )
         goal = core.ended_count + (request.count or 1)
         service.pass_driver.breakpoint = lambda: service.core.ended_count >= goal
         clock.play(request.speed, FOREVER, f"{request.count or 1} more jobs have ended")
@@ -209,11 +282,15 @@ def _until(service: Service, request: requests.Time) -> None:
         return now is None or now.is_over or (is_start and now.has_begun)
 
     service.pass_driver.breakpoint = is_reached
-    clock.play(request.speed, FOREVER, f"job {core.id_of(key)} has {'started' if is_start else 'ended'}")
+    clock.play(
+        request.speed, FOREVER, f"job {core.id_of(key)} has {'started' if is_start else 'ended'}"
+    )
 
 
 @handles(requests.Shadow)
-def shadow(service: Service, client: ConnectedClient, request: requests.Shadow) -> records.Shadows | Awaitable[records.Shadows]:
+def shadow(
+    service: Service, client: ConnectedClient, request: requests.Shadow
+) -> records.Shadows | Awaitable[records.Shadows]:
     """Show the what-if policies, or set them (qbatch shadow)."""
 
     async def changed() -> records.Shadows:
@@ -224,28 +301,42 @@ def shadow(service: Service, client: ConnectedClient, request: requests.Shadow) 
 
     if request.action not in SHADOW_ACTIONS:
         word = request.action[:20]
-        raise Refusal("bad-value", f"{word!r} is no action on what-if policies{suggestion(word, SHADOW_ACTIONS)}")
+        raise Refusal(
+            "bad-value",
+            f"{word!r} is no action on what-if policies{suggestion(word, SHADOW_ACTIONS)}",
+        )
     return changed() if request.action == "set" else service.what_if.table()
 
 
 @handles(requests.Subscribe)
-def subscribe(service: Service, client: ConnectedClient, request: requests.Subscribe) -> records.Done:
+def subscribe(
+    service: Service, client: ConnectedClient, request: requests.Subscribe
+) -> records.Done:
     """Push events from now on; the text is the number of the last event before them.
 
     A client that names an earlier last event is refused: the server does not keep those in between.
     """
     last, after = service.event_stream.last, request.after
     if after is not None and after != last:
-        what = "have come since and are not kept" if after < last else "have never been: the store is another one"
+        what = (
+            "have come since and are not kept"
+            if after < last
+            else "have never been: the store is another one"
+        )
         wrong = f"after={after}: the last event is {last}, those between {what}"
-        raise Refusal("bad-value", f"{wrong}; ask for the jobs anew, and subscribe without a number")
+        raise Refusal(
+            "bad-value", f"{wrong}; ask for the jobs anew, and subscribe without a number"
+        )
     client.is_subscribed = True
     return records.Done(text=str(last))
 
 
 @handles(requests.Upload)
-async def upload(service: Service, client: ConnectedClient, request: requests.Upload) -> records.Done:
-    """Take a part of a script that is too long for one frame; the digest completes it, and the answer comes once it is safe."""
+async def upload(
+    service: Service, client: ConnectedClient, request: requests.Upload
+) -> records.Done:
+    """Take a part of a script that is too long for one frame; the digest completes it, and the
+    answer comes once it is safe."""
     uid = client.actor.uid
     service.refuse_if_busy()
     service.scripts.append(uid, request.upload, request.offset, request.data)
@@ -258,7 +349,8 @@ async def upload(service: Service, client: ConnectedClient, request: requests.Up
 
 @handles(requests.Check)
 async def check(service: Service, client: ConnectedClient, request: requests.Check) -> records.Text:
-    """Check the store and the invariants of the running state; return what was checked, or refuse with what is wrong."""
+    """Check the store and the invariants of the running state; return what was checked, or refuse
+    with what is wrong."""
     async with service.store.at_rest():
         async with service.quiet():
             await service.store.settle()
@@ -268,12 +360,20 @@ async def check(service: Service, client: ConnectedClient, request: requests.Che
         if found:
             raise Refusal("failed", f"{len(found)} invariants do not hold; the first: {found[0]}")
         checked = await asyncio.get_running_loop().run_in_executor(None, service.store.check, last)
-    return records.Text(text=f"{checked}\n{len(service.core.jobs)} live jobs: all counts, run limits, hosts and rows agree\n")
+    return records.Text(
+        text=(
+            f"{checked}\n{len(service.core.jobs)} live jobs: all counts, run limits, hosts and "
+            "rows agree\n"
+        )
+    )
 
 
 @handles(requests.Backup)
-async def backup(service: Service, client: ConnectedClient, request: requests.Backup) -> records.Done:
-    """Write a copy of the store: the database, with the snapshot in it, to a file that does not exist yet."""
+async def backup(
+    service: Service, client: ConnectedClient, request: requests.Backup
+) -> records.Done:
+    """Write a copy of the store: the database, with the snapshot in it, to a file that does not
+    exist yet."""
     path = Path(request.path)
     if not path.is_absolute() or "\0" in request.path:
         raise Refusal("bad-value", f"{request.path[:200]!r} is no absolute path")
@@ -289,7 +389,9 @@ async def _written(service: Service, path: Path) -> records.Done:
         try:
             await asyncio.get_running_loop().run_in_executor(None, service.store.backup, path)
             data = await child.answer()
-            await asyncio.get_running_loop().run_in_executor(None, add_snapshot, path, number, data, settings)
+            await asyncio.get_running_loop().run_in_executor(
+                None, add_snapshot, path, number, data, settings
+            )
             return records.Done(text=f"{path}: {path.stat().st_size} bytes")
         except (OSError, sqlite3.Error, ChildFailed) as error:
             path.unlink(missing_ok=True)
@@ -297,8 +399,11 @@ async def _written(service: Service, path: Path) -> records.Done:
 
 
 @handles(requests.Shutdown)
-async def shutdown(service: Service, client: ConnectedClient, request: requests.Shutdown) -> records.Done:
-    """Stop the daemon (qbatch down, qterm): commit, snapshot, stop; jobs run on unless the request ends them, too."""
+async def shutdown(
+    service: Service, client: ConnectedClient, request: requests.Shutdown
+) -> records.Done:
+    """Stop the daemon (qbatch down, qterm): commit, snapshot, stop; jobs run on unless the request
+    ends them, too."""
     text = ""
     if request.is_requeueing or request.is_with_jobs:
         again, ended = await _empty(service, client, request)
@@ -322,18 +427,30 @@ def _running(service: Service) -> int:
     return sum(len(pool.running) for pool in service.core.pools)
 
 
-async def _empty(service: Service, client: ConnectedClient, request: requests.Shutdown) -> tuple[int, int]:
-    """Queue running jobs again or end them, through the journal, and wait until they are gone; return the two numbers.
+async def _empty(
+    service: Service, client: ConnectedClient, request: requests.Shutdown
+) -> tuple[int, int]:
+    """Queue running jobs again or end them, through the journal, and wait until they are gone;
+    return the two numbers.
 
     No pass is made meanwhile: it would start waiting jobs in their place.
     """
     core = service.core
     service.pass_driver.hold()
     running = {core.id_of(job.key): job for pool in core.pools for job in pool.running.values()}
-    again = {name: job for name, job in running.items() if request.is_requeueing and job.spec.is_rerunnable}
+    again = {
+        name: job
+        for name, job in running.items()
+        if request.is_requeueing and job.spec.is_rerunnable
+    }
     ended = [name for name in running if request.is_with_jobs and name not in again]
-    delete = requests.Delete(jobs=tuple(ended), message=f"ended with the server by {client.actor.user}")
-    commands: tuple[requests.Rerun | requests.Delete, ...] = (requests.Rerun(jobs=tuple(again)), delete)
+    delete = requests.Delete(
+        jobs=tuple(ended), message=f"ended with the server by {client.actor.user}"
+    )
+    commands: tuple[requests.Rerun | requests.Delete, ...] = (
+        requests.Rerun(jobs=tuple(again)),
+        delete,
+    )
     for command in commands:
         if command.jobs:
             service.change(client.actor, command, _encode(command))

@@ -1,4 +1,5 @@
-"""The replica and the what-if policies together: entries of the journal in, one table of all policies out."""
+"""The replica and the what-if policies together: entries of the journal in, one table of all
+policies out."""
 
 from __future__ import annotations
 
@@ -33,12 +34,16 @@ class PolicyGroup:
         copies = [copy_of(core, data, policy) for policy in policies]
         self.replica = Replica(core)
         known_runs = self.replica.known_runs
-        self.runs = {policy: PolicyRun(copy, known_runs) for policy, copy in zip(policies, copies, strict=True)}
+        self.runs = {
+            policy: PolicyRun(copy, known_runs)
+            for policy, copy in zip(policies, copies, strict=True)
+        }
         self.failed: dict[str, str] = {}
         self._most_known = MOST_KNOWN
 
     def follow(self, entries: Sequence[bytes], frontier: int = -1) -> None:
-        """Take entries of the journal; none will come any more from before the instant ``frontier``."""
+        """Take entries of the journal; none will come any more from before the instant
+        ``frontier``."""
         replica = self.replica
         for data in entries:
             item, news = replica.follow(data)
@@ -76,17 +81,28 @@ class PolicyGroup:
         self._each("go_on")
 
     def report(self) -> Shadows:
-        """Return the table by now: for each pool the real policy, then the what-if policies in their given order."""
+        """Return the table by now: for each pool the real policy, then the what-if policies in
+        their given order."""
         at = self.replica.frontier
-        columns = [self.replica.statistics.records(at, [0] * len(self.replica.core.pools), is_real=True)]
+        columns = [
+            self.replica.statistics.records(at, [0] * len(self.replica.core.pools), is_real=True)
+        ]
         columns += [run.records(at) for run in self.runs.values()]
-        rows: list[ShadowRecord] = [record for of_pool in zip(*columns, strict=True) for record in of_pool]
-        notes = [f"{policy} has failed and is followed no more: {why}" for policy, why in self.failed.items()]
+        rows: list[ShadowRecord] = [
+            record for of_pool in zip(*columns, strict=True) for record in of_pool
+        ]
+        notes = [
+            f"{policy} has failed and is followed no more: {why}"
+            for policy, why in self.failed.items()
+        ]
         for policy, run in self.runs.items():
             if run.missed:
                 notes.append(f"{policy} could not take {run.missed} jobs")
             if run.given_up:
                 notes.append(
-                    f"{policy} was too far ahead of reality: of {run.given_up} jobs the walltime stands for the run time"
+                    f"{policy} was too far ahead of reality: of {run.given_up} jobs the walltime "
+                    "stands for the run time"
                 )
-        return Shadows(policies=tuple(rows), since=self.replica.since, made=at, note="; ".join(notes))
+        return Shadows(
+            policies=tuple(rows), since=self.replica.since, made=at, note="; ".join(notes)
+        )

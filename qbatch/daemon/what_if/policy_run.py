@@ -1,20 +1,27 @@
-"""A what-if policy: the batch server once more, with another policy, over the commands that the real server got.
+"""A what-if policy: the batch server once more, with another policy, over the commands that the
+real server got.
 
-It makes its own passes.  A command takes effect at its instant, and the pass for it is made when the real server made one;
-between commands its own ends and timers decide.  A command that it refuses and the real server did not (the job has ended here)
-has no effect here.  The real server refused jobs before they were queued: limits on queued jobs do not hold here.
+It makes its own passes.  A command takes effect at its instant, and the pass for it is made when
+the real server made one; between commands its own ends and timers decide.  A command that it
+refuses and the real server did not (the job has ended here) has no effect here.  The real server
+refused jobs before they were queued: limits on queued jobs do not hold here.
 
-Jobs that really run (``known_runs``) end here after their real run time.  While that is not known, the run stands still: it goes
-only as far as the job is known to run, which is its start here plus what it has really run.  So nothing that it has settled ever
-changes.  :meth:`PolicyRun.go_on` takes it from there to the present on the assumption that jobs run for their walltime; it uses
-the run up, so it is called on a copy.
+Jobs that really run (``known_runs``) end here after their real run time.  While that is not known,
+the run stands still: it goes only as far as the job is known to run, which is its start here plus
+what it has really run.  So nothing that it has settled ever changes.  :meth:`PolicyRun.go_on` takes
+it from there to the present on the assumption that jobs run for their walltime; it uses the run up,
+so it is called on a copy.
 
 * The real pools get another policy (qbatch policy set): the what-if policy stays.
-* Deleted, here as there: the job leaves at the instant of the command, even if it really needs longer to end.
-* Run again (qrerun): here only if it runs here at that instant; each attempt takes the run time of the last real one.
-* Host down: a job that is on that host *here* loses it.  A job that only really lost it has an assumed run time.
+* Deleted, here as there: the job leaves at the instant of the command, even if it really needs
+  longer to end.
+* Run again (qrerun): here only if it runs here at that instant; each attempt takes the run time of
+  the last real one.
+* Host down: a job that is on that host *here* loses it.  A job that only really lost it has an
+  assumed run time.
 * Lost: this happens only in reality; the job is assumed to have been able to run for its walltime.
-* If a run time turns out shorter than what the run has gone through (an attempt was run again), the job ends now.
+* If a run time turns out shorter than what the run has gone through (an attempt was run again), the
+  job ends now.
 """
 
 from __future__ import annotations
@@ -66,7 +73,8 @@ class PolicyRun:
         self._frontier, self._until = core.now, _FOREVER
         self._waits_for_pass = self._is_assuming = False
         self._unknown: dict[JobKey, BatchJob] = {}
-        self._supposed: dict[JobKey, int] = {}  # jobs with an assumed run time, and the instants until which it is certain
+        # Jobs with an assumed run time, and the instants until which it is certain.
+        self._supposed: dict[JobKey, int] = {}
         self._provisional = [0] * len(core.pools)
         if known_runs is not None:
             core.runs = self
@@ -100,7 +108,8 @@ class PolicyRun:
         return 0 if known is None else known.status
 
     def learn(self, key: JobKey, *, is_assumed: bool = False) -> None:
-        """Give a running job of which the end was not known its run time; if ``is_assumed``, its walltime."""
+        """Give a running job of which the end was not known its run time; if ``is_assumed``, its
+        walltime."""
         job = self._unknown.pop(key, None)
         if job is None:
             return
@@ -120,7 +129,8 @@ class PolicyRun:
         self._bytes += item.size
 
     def settle(self, frontier: int) -> None:
-        """Go as far as run times are known, at most to before ``frontier``, up to which the real server is followed."""
+        """Go as far as run times are known, at most to before ``frontier``, up to which the real
+        server is followed."""
         self._frontier = max(self._frontier, frontier)
         self._go()
         while len(self._items) > MOST_ITEMS or self._bytes > MOST_BYTES:
@@ -132,7 +142,8 @@ class PolicyRun:
             self._go()
 
     def go_on(self, frontier: int) -> None:
-        """Go to before ``frontier`` on the assumption that a job with an unknown run time runs for its walltime."""
+        """Go to before ``frontier`` on the assumption that a job with an unknown run time runs for
+        its walltime."""
         self._frontier = max(self._frontier, frontier)
         self._is_assuming = True
         for key in list(self._unknown):
@@ -166,13 +177,15 @@ class PolicyRun:
             pass
 
     def _step(self) -> bool:
-        """Handle one instant, if all that falls before it is known; return whether it was handled."""
+        """Handle one instant, if all that falls before it is known; return whether it was
+        handled."""
         core = self.core
         item = self._items[0] if self._items else None
         limit = self._frontier if item is None else item.at
         due = passes.next_due(core)
         is_due = due is not None and due < min(limit, _FOREVER)
-        # The commands of one instant have one pass, which follows them, and so have their changes at other instants.
+        # The commands of one instant have one pass, which follows them, and so have their changes
+        # at other instants.
         if core.is_dirty and (is_due or not self._waits_for_pass) and core.now < limit:
             at, item = core.now, None
         elif is_due and due is not None:
@@ -208,7 +221,9 @@ class PolicyRun:
                 return
             core.next_sequence = item.sequence
             if item.queue:
-                request = msgspec.structs.replace(request, spec=msgspec.structs.replace(request.spec, queue=item.queue))
+                request = msgspec.structs.replace(
+                    request, spec=msgspec.structs.replace(request.spec, queue=item.queue)
+                )
         if not isinstance(request, PolicySet):  # it is for the real pools
             try:
                 assert item.actor is not None, "every command has a user"
@@ -232,7 +247,11 @@ class PolicyRun:
                 certain = self._supposed.pop(effect.key, None)
                 if certain is not None and (effect.record.ended or 0) > certain:
                     self._provisional[self.core.queues[effect.record.queue].pool] += 1
-            elif not isinstance(effect, Happening) or effect.key is None or effect.key.member == ARRAY:
+            elif (
+                not isinstance(effect, Happening)
+                or effect.key is None
+                or effect.key.member == ARRAY
+            ):
                 continue
             elif effect.kind == "requeued":
                 self._unknown.pop(effect.key, None)
@@ -245,10 +264,12 @@ class PolicyRun:
 
 
 def copy_of(core: Core, data: bytes, policy: str) -> Core:
-    """Return a copy of the real state in which a policy decides in every pool; its jobs are emulated.
+    """Return a copy of the real state in which a policy decides in every pool; its jobs are
+    emulated.
 
-    ``data``: the state as :func:`qbatch.daemon.core.state_snapshot.dump` writes it.  A pool that really has this policy keeps
-    its plan; in another the policy begins with what runs and waits there.
+    ``data``: the state as :func:`qbatch.daemon.core.state_snapshot.dump` writes it.  A pool that
+    really has this policy keeps its plan; in another the policy begins with what runs and waits
+    there.
 
     Raises:
         QbatchError: a pool refuses the policy.
@@ -256,10 +277,16 @@ def copy_of(core: Core, data: bytes, policy: str) -> Core:
     replace, settings = msgspec.structs.replace, core.settings
     copy = state_snapshot.load(data, settings, core.load_policy)
     copy.settings = replace(
-        settings, executor="emulated", max_jobs=1 << 60, max_jobs_per_user=None, mail_command=(),
+        settings,
+        executor="emulated",
+        max_jobs=1 << 60,
+        max_jobs_per_user=None,
+        mail_command=(),
         pools=tuple(replace(pool, policy=policy) for pool in settings.pools),
-        queues=tuple(replace(queue, max_queued=None, max_queued_per_user=None) for queue in settings.queues),
-    )  # fmt: skip
+        queues=tuple(
+            replace(queue, max_queued=None, max_queued_per_user=None) for queue in settings.queues
+        ),
+    )
     for pool, own in zip(copy.pools, copy.settings.pools, strict=True):
         other = core.load_policy(policy)
         pool.settings = own

@@ -1,4 +1,5 @@
-"""The replica of the real server, made from its journal as recovery makes it, and the run times that are known from it."""
+"""The replica of the real server, made from its journal as recovery makes it, and the run times
+that are known from it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from qbatch.wire.requests import Request, Submit
 
 
 class KnownRun(NamedTuple):
-    """How long a job ran (microseconds) and its exit status; ``is_assumed``: it would have run on for an unknown time."""
+    """How long a job ran (microseconds) and its exit status; ``is_assumed``: it would have run on
+    for an unknown time."""
 
     run: int
     status: int
@@ -24,10 +26,12 @@ class KnownRun(NamedTuple):
 class KnownRuns:
     """The run times of jobs that really run: none is known before its job has ended.
 
-    * A job that ended by itself, or was killed at its walltime, has a known run time from its end on.
+    * A job that ended by itself, or was killed at its walltime, has a known run time from its end
+      on.
     * A job that runs has run for some time already; only that much is known.
-    * If a job was deleted, never ran, or ended early by a host, a loss or a signal of the server, its run time will never be
-      known.  It is assumed to be the walltime, or what the job has run if that is longer.
+    * If a job was deleted, never ran, or ended early by a host, a loss or a signal of the server,
+      its run time will never be known.  It is assumed to be the walltime, or what the job has run
+      if that is longer.
     * A job that is run again begins anew: its last attempt counts.
 
     Args:
@@ -36,7 +40,9 @@ class KnownRuns:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._running: dict[JobKey, BatchJob] = {key: job for pool in core.pools for key, job in pool.running.items()}
+        self._running: dict[JobKey, BatchJob] = {
+            key: job for pool in core.pools for key, job in pool.running.items()
+        }
         self.known: dict[JobKey, KnownRun] = {}
 
     def lived(self, key: JobKey, at: int) -> int:
@@ -48,7 +54,11 @@ class KnownRuns:
         """Note what has really happened; return the jobs of which the run time has become known."""
         news = []
         for effect in outbox:
-            if not isinstance(effect, Ending | Happening) or effect.key is None or effect.key.member == ARRAY:
+            if (
+                not isinstance(effect, Ending | Happening)
+                or effect.key is None
+                or effect.key.member == ARRAY
+            ):
                 continue
             key = effect.key
             if isinstance(effect, Ending):
@@ -57,7 +67,9 @@ class KnownRuns:
                     self.known[key] = KnownRun(0, 0, True)
                 else:
                     is_cut = job.ending in ("deleted", "host", "rerun") or status == LOST
-                    self.known[key] = KnownRun(job.walltime_used(self._core.now), 0 if is_cut else status, is_cut)
+                    self.known[key] = KnownRun(
+                        job.walltime_used(self._core.now), 0 if is_cut else status, is_cut
+                    )
                 news.append(key)
             elif effect.kind == "started" and (started := self._core.find(key)) is not None:
                 self._running[key] = started
@@ -67,11 +79,12 @@ class KnownRuns:
 
 
 class Item(NamedTuple):
-    """One entry for the what-if policies: a command or an arrival of the log, or (no ``request``) a pass of the real server.
+    """One entry for the what-if policies: a command or an arrival of the log, or (no ``request``) a
+    pass of the real server.
 
-    ``sequence``: the number that a submission gets.  ``is_new``: it gave a job.  ``queue``: the queue that it got, if that
-    differs from the named one.  ``is_pass_due``: the real server makes a pass for it, which comes as a later item.  ``size``:
-    bytes of the entry.
+    ``sequence``: the number that a submission gets.  ``is_new``: it gave a job.  ``queue``: the
+    queue that it got, if that differs from the named one.  ``is_pass_due``: the real server makes a
+    pass for it, which comes as a later item.  ``size``: bytes of the entry.
     """
 
     at: int
@@ -100,7 +113,8 @@ class Replica:
         self.known_runs = KnownRuns(core) if core.settings.executor != "emulated" else None
 
     def follow(self, data: bytes) -> tuple[Item | None, list[JobKey]]:
-        """Apply an entry; return the item for the what-if policies, and the jobs of which the run time has become known."""
+        """Apply an entry; return the item for the what-if policies, and the jobs of which the run
+        time has become known."""
         core, entry = self.core, journal_entry.read(data)
         sequence = core.next_sequence
         journal_entry.give(core, entry)
@@ -115,4 +129,6 @@ class Replica:
         if job is not None and isinstance(entry.request, Submit):
             named = entry.request.spec.queue.partition("@")[0] or core.settings.default_queue
             queue = "" if job.queue == named else job.queue
-        return Item(core.now, entry.actor, entry.request, sequence, is_new, queue, core.is_dirty, len(data)), news
+        return Item(
+            core.now, entry.actor, entry.request, sequence, is_new, queue, core.is_dirty, len(data)
+        ), news

@@ -1,9 +1,10 @@
 """Statistics of one policy, real or what-if: waits, slowdowns and busy processors of each pool.
 
-Only jobs that were submitted since the beginning count for waits and slowdowns, because they are the same under every policy;
-every job that runs counts for the utilisation.  As in the metrics, a job's wait is all the time in which it did not advance.
-It includes suspensions, and attempts that were thrown away, until the next one starts.  A resized job uses the processors that
-it has, and its run time is as if it had had those that it asked for.
+Only jobs that were submitted since the beginning count for waits and slowdowns, because they are
+the same under every policy; every job that runs counts for the utilisation.  As in the metrics, a
+job's wait is all the time in which it did not advance. It includes suspensions, and attempts that
+were thrown away, until the next one starts.  A resized job uses the processors that it has, and its
+run time is as if it had had those that it asked for.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from qbatch.wire.records import JobRecord, ShadowRecord
 
 @dataclass
 class _Sums:
-    """The sums of one pool.  ``area``: busy processors x microseconds, up to ``at``; ``ends``: (response, run) of jobs of
-    which the slowdowns are not added yet."""
+    """The sums of one pool.  ``area``: busy processors x microseconds, up to ``at``; ``ends``:
+    (response, run) of jobs of which the slowdowns are not added yet."""
 
     at: int
     busy: int = 0
@@ -45,7 +46,8 @@ class _Sums:
 
 @dataclass
 class _OnHosts:
-    """A job on hosts: when it was suspended (None: it runs), and how long its earlier suspensions took."""
+    """A job on hosts: when it was suspended (None: it runs), and how long its earlier suspensions
+    took."""
 
     sums: _Sums
     procs: int
@@ -88,7 +90,11 @@ class PolicyStatistics:
         """Count what has happened at the core's instant."""
         endings = {effect.key: effect.record for effect in outbox if isinstance(effect, Ending)}
         for effect in outbox:
-            if not isinstance(effect, Ending | Happening) or effect.key is None or effect.key.member == ARRAY:
+            if (
+                not isinstance(effect, Ending | Happening)
+                or effect.key is None
+                or effect.key.member == ARRAY
+            ):
                 continue
             if isinstance(effect, Ending):
                 self._end(effect.key, effect.record)
@@ -113,7 +119,9 @@ class PolicyStatistics:
         if key.sequence >= self._first:
             if key not in self._waits:
                 sums.started += 1
-                self._waits[key] = _Wait(sums, at if found.eligible is None else min(found.eligible, at))
+                self._waits[key] = _Wait(
+                    sums, at if found.eligible is None else min(found.eligible, at)
+                )
             wait = self._waits[key]
             wait.add(at - wait.since - wait.time)
 
@@ -136,9 +144,12 @@ class PolicyStatistics:
         sums.ends.append((ended - begin, run))
 
     def _occupy(self, key: JobKey, job: BatchJob, sums: _Sums, at: int) -> None:
-        """Count the processors that a job takes of its hosts, or those that the policy gave it if it was resized."""
+        """Count the processors that a job takes of its hosts, or those that the policy gave it if
+        it was resized."""
         is_resized = job.attempt is not None and job.attempt.sizes
-        found = self._on_hosts[key] = _OnHosts(sums, job.size if is_resized else job.prepared.demand.procs)
+        found = self._on_hosts[key] = _OnHosts(
+            sums, job.size if is_resized else job.prepared.demand.procs
+        )
         sums.use(found.procs, at)
 
     def _free(self, key: JobKey, at: int) -> _OnHosts | None:
@@ -155,7 +166,8 @@ class PolicyStatistics:
             found.suspended = at
 
     def _change(self, kind: str, key: JobKey, at: int) -> None:
-        """Count a resumed or resized job; one that is resized while it is suspended uses its processors when it goes on."""
+        """Count a resumed or resized job; one that is resized while it is suspended uses its
+        processors when it goes on."""
         found, job = self._on_hosts.get(key), self._core.find(key)
         if found is None:
             return
@@ -172,28 +184,37 @@ class PolicyStatistics:
                 self._waits[key].add(pause)
 
     def records(self, at: int, provisional: list[int], *, is_real: bool) -> list[ShadowRecord]:
-        """Return the results up to an instant for each pool; ``provisional``: its jobs that rest on an assumption."""
+        """Return the results up to an instant for each pool; ``provisional``: its jobs that rest on
+        an assumption."""
         core = self._core
         waiting = [0] * len(self._sums)
         for job in core.live_jobs(self._first - 1):
             members = [each for each in core.members(job) if not each.is_array]
-            waiting[core.queues[job.queue].pool] += sum(each.state is BatchState.QUEUED for each in members)
+            waiting[core.queues[job.queue].pool] += sum(
+                each.state is BatchState.QUEUED for each in members
+            )
         found = []
         for number, (pool, sums) in enumerate(zip(core.pools, self._sums, strict=True)):
             sums.use(0, at)
             if sums.ends:
                 both = np.array(sums.ends, np.int64)
                 for each in bounded_slowdowns(both[:, 0], both[:, 1]).tolist():
-                    sums.slowdown += each  # one after the other: the sum depends on their order alone
+                    # One after the other: the sum depends on their order alone.
+                    sums.slowdown += each
                 sums.ends.clear()
             available = pool.machine.procs * (at - self.since)
             record = ShadowRecord(
-                policy=pool.name_of_policy, pool=pool.settings.name, is_real=is_real,
-                started=sums.started, ended=sums.ended, waiting=waiting[number], provisional=provisional[number],
+                policy=pool.name_of_policy,
+                pool=pool.settings.name,
+                is_real=is_real,
+                started=sums.started,
+                ended=sums.ended,
+                waiting=waiting[number],
+                provisional=provisional[number],
                 wait_mean_s=sums.wait / sums.started / 1e6 if sums.started else None,
                 wait_max_s=sums.longest / 1e6 if sums.started else None,
                 bounded_slowdown_mean=sums.slowdown / sums.ended if sums.ended else None,
                 utilisation=sums.area / available if available else None,
-            )  # fmt: skip
+            )
             found.append(record)
         return found

@@ -1,7 +1,8 @@
-"""One sweep over submits, starts and ends that integrates the capacity lost (``machine.loss_of_capacity``).
+"""One sweep over submits, starts and ends that integrates the capacity lost
+(``machine.loss_of_capacity``).
 
-The number of waiting jobs is kept by requested processors, in a Fenwick tree: whether any waiting job fits the idle
-processors is one prefix sum, for a machine of any width.
+The number of waiting jobs is kept by requested processors, in a Fenwick tree: whether any waiting
+job fits the idle processors is one prefix sum, for a machine of any width.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import numpy as np
 from qbatch.planning.kernels.jit import allocating_kernel
 from qbatch.planning.kernels.types import Int64Array
 
-LOW_BITS = 27  # of a span, as in qbatch.metrics.sums: idle processors x span does not fit in 64 bits
+# Of a span, as in qbatch.metrics.sums: idle processors x span does not fit in 64 bits.
+LOW_BITS = 27
 LOW = (1 << LOW_BITS) - 1
 
 
@@ -35,13 +37,20 @@ def count_up_to(tree: Int64Array, at: int) -> int:
 
 @allocating_kernel
 def lost_area(
-    submit: Int64Array, start: Int64Array, end: Int64Array, procs: Int64Array, by_submit: Int64Array, by_start: Int64Array,
-    by_end: Int64Array, procs_total: int,
-) -> tuple[int, int]:  # fmt: skip
+    submit: Int64Array,
+    start: Int64Array,
+    end: Int64Array,
+    procs: Int64Array,
+    by_submit: Int64Array,
+    by_start: Int64Array,
+    by_end: Int64Array,
+    procs_total: int,
+) -> tuple[int, int]:
     """Return the processor microseconds lost as (high, low), to be read as high * 2**27 + low.
 
-    ``by_submit`` and similar are the rows in order of that time.  All events of one instant are applied before the
-    span that follows it is judged, so their order does not matter.  A job that starts when it is submitted never waits.
+    ``by_submit`` and similar are the rows in order of that time.  All events of one instant are
+    applied before the span that follows it is judged, so their order does not matter.  A job that
+    starts when it is submitted never waits.
     """
     count = submit.shape[0]
     widest = 1

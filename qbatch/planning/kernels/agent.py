@@ -1,6 +1,8 @@
-"""An agent from outside chooses which waiting job starts next: the ``decide`` that asks it, and what it is shown.
+"""An agent from outside chooses which waiting job starts next: the ``decide`` that asks it, and
+what it is shown.
 
-The loop stops where the agent is to choose (``counts.until`` is then before ``counts.now``) and goes on with its choice.
+The loop stops where the agent is to choose (``counts.until`` is then before ``counts.now``) and
+goes on with its choice.
 """
 
 from __future__ import annotations
@@ -11,15 +13,26 @@ import numpy as np
 
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.lists import start_in_order
-from qbatch.planning.kernels.tables import CPUS, FREE, THERE, Instant, JobColumns, ScheduleTable, StateTables, record
+from qbatch.planning.kernels.tables import (
+    CPUS,
+    FREE,
+    THERE,
+    Instant,
+    JobColumns,
+    ScheduleTable,
+    StateTables,
+    record,
+)
 from qbatch.planning.kernels.types import Float32Array, Int64Array, RecordArray
 
 FEATURES = ("is_there", "wait", "estimate", "procs", "fits")
-"""The numbers shown for a waiting job, each from 0 to 1.  They are: whether there is one; its wait w as w / (w + 1 h), its
-estimate likewise; its processors as a share of the machine; whether so many are free."""
+"""The numbers shown for a waiting job, each from 0 to 1.  They are: whether there is one; its wait
+w as w / (w + 1 h), its estimate likewise; its processors as a share of the machine; whether so many
+are free."""
 
 GENERAL = 2
-"""Numbers that are shown of the whole: free processors as a share of the machine, and q / (q + 32) for q waiting jobs."""
+"""Numbers that are shown of the whole: free processors as a share of the machine, and q / (q + 32)
+for q waiting jobs."""
 
 AGENT = record(
     "is_asked",  # Whether the agent has been asked and its choice is yet to be carried out.
@@ -39,8 +52,11 @@ class AgentTables(NamedTuple):
 
 
 @allocating_kernel
-def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: AgentTables) -> int:
-    """Start the chosen job if it fits; where none is chosen, show the waiting jobs and stop the loop."""
+def decide(
+    instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: AgentTables
+) -> int:
+    """Start the chosen job if it fits; where none is chosen, show the waiting jobs and stop the
+    loop."""
     agent, counts = memory.agent[0], state.counts[0]
     rows = state.waiting[instant.head : instant.tail]
     if rows.shape[0] == 0:
@@ -69,7 +85,17 @@ def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: Schedul
             count = start_in_order(instant, jobs, state, order, 1)
         return count
     free, there = state.hosts[FREE, CPUS], state.hosts[THERE, CPUS]
-    show(instant.now, rows, jobs.submit, jobs.procs, jobs.estimate, free.max(), instant.free, there.sum(), memory.shown)
+    show(
+        instant.now,
+        rows,
+        jobs.submit,
+        jobs.procs,
+        jobs.estimate,
+        free.max(),
+        instant.free,
+        there.sum(),
+        memory.shown,
+    )
     agent.is_asked = 1
     counts.timer, counts.until = instant.now, instant.now - 1
     return 0
@@ -77,12 +103,20 @@ def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: Schedul
 
 @kernel
 def show(
-    now: int, rows: Int64Array, submit: Int64Array, procs: Int64Array, estimate: Int64Array, widest: int, free: int, there: int,
+    now: int,
+    rows: Int64Array,
+    submit: Int64Array,
+    procs: Int64Array,
+    estimate: Int64Array,
+    widest: int,
+    free: int,
+    there: int,
     shown: Float32Array,
-) -> None:  # fmt: skip
+) -> None:
     """Write what an agent is shown of waiting rows, in order.
 
-    ``widest``: the most processors that one job may have now.  ``free``, ``there``: processors of all hosts.
+    ``widest``: the most processors that one job may have now.  ``free``, ``there``: processors of
+    all hosts.
     """
     size = len(FEATURES)
     jobs = (shown.shape[0] - GENERAL) // size

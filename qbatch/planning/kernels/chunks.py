@@ -1,10 +1,11 @@
 """Chunks on hosts: first-fit placement, and the passes of FCFS and EASY over shapes of jobs.
 
-A *shape* is the request of a job in chunks: ``heads`` of ``SHAPE_HEAD`` and their ``types`` of ``CHUNK_TYPE``, kept by
-:mod:`qbatch.planning.shapes`.  ``hosts[2, 2, H]`` and ``pieces[4, P]``: the hosts and the parts of running jobs of
-:mod:`.tables`, of processors and memory.  ``taken[2, H]``: what a placement takes of them.  First fit is not monotone: with
-more free, a job that fitted may not fit any more.  So no result for a shape outlives a start: each start begins a
-new *age*, and each result has its age.
+A *shape* is the request of a job in chunks: ``heads`` of ``SHAPE_HEAD`` and their ``types`` of
+``CHUNK_TYPE``, kept by :mod:`qbatch.planning.shapes`.  ``hosts[2, 2, H]`` and ``pieces[4, P]``: the
+hosts and the parts of running jobs of :mod:`.tables`, of processors and memory.  ``taken[2, H]``:
+what a placement takes of them.  First fit is not monotone: with more free, a job that fitted may
+not fit any more.  So no result for a shape outlives a start: each start begins a new *age*, and
+each result has its age.
 """
 
 from __future__ import annotations
@@ -33,15 +34,19 @@ SHAPE_HEAD = record(
 """A shape."""
 
 CHUNK_TYPE = record("count", "procs", "memory", "host")
-"""Equal chunks: their number, the processors and the memory of each, the only host that they may be on (-1: any)."""
+"""Equal chunks: their number, the processors and the memory of each, the only host that they may be
+on (-1: any)."""
 
 PACK, SCATTER = 1, 2
 """Values of ``placing``."""
 
 
 @kernel
-def place_chunks(heads: RecordArray, types: RecordArray, shape: int, hosts: Int64Array, taken: Int64Array) -> bool:
-    """Place a shape, first fit in host order; return whether it fits (else ``taken`` has no meaning)."""
+def place_chunks(
+    heads: RecordArray, types: RecordArray, shape: int, hosts: Int64Array, taken: Int64Array
+) -> bool:
+    """Place a shape, first fit in host order; return whether it fits (else ``taken`` has no
+    meaning)."""
     count = hosts.shape[2]
     if not heads[shape].is_valid:
         return False
@@ -63,7 +68,8 @@ def place_chunks(heads: RecordArray, types: RecordArray, shape: int, hosts: Int6
             if free < procs or (placing == SCATTER and taken[CPUS, host] > 0):
                 continue
             if is_exclusive and (
-                hosts[FREE, CPUS, host] != hosts[THERE, CPUS, host] or hosts[FREE, MEMORY, host] != hosts[THERE, MEMORY, host]
+                hosts[FREE, CPUS, host] != hosts[THERE, CPUS, host]
+                or hosts[FREE, MEMORY, host] != hosts[THERE, MEMORY, host]
             ):
                 continue
             fitting = 1 if placing == SCATTER else min(left, free // procs)
@@ -88,7 +94,12 @@ def place_chunks(heads: RecordArray, types: RecordArray, shape: int, hosts: Int6
 
 @kernel
 def shapes_fit(
-    heads: RecordArray, types: RecordArray, shapes: Int64Array, hosts: Int64Array, taken: Int64Array, fit: Int64Array
+    heads: RecordArray,
+    types: RecordArray,
+    shapes: Int64Array,
+    hosts: Int64Array,
+    taken: Int64Array,
+    fit: Int64Array,
 ) -> None:
     """Write to ``fit`` for each of ``shapes`` whether it is valid and fits (1 or 0)."""
     for place in range(shapes.shape[0]):
@@ -117,10 +128,21 @@ def _begin(row: int, hosts: Int64Array, taken: Int64Array, begun: Int64Array, co
 
 @kernel
 def start_in_order(
-    now: int, waiting: Int64Array, estimate: Int64Array, of: Int64Array, heads: RecordArray, types: RecordArray,
-    hosts: Int64Array, taken: Int64Array, pieces: Int64Array, running: int, begun: Int64Array, facts: Int64Array,
-) -> int:  # fmt: skip
-    """Start jobs in order while they fit; return the number of parts that began, and in ``facts[0]`` that of jobs."""
+    now: int,
+    waiting: Int64Array,
+    estimate: Int64Array,
+    of: Int64Array,
+    heads: RecordArray,
+    types: RecordArray,
+    hosts: Int64Array,
+    taken: Int64Array,
+    pieces: Int64Array,
+    running: int,
+    begun: Int64Array,
+    facts: Int64Array,
+) -> int:
+    """Start jobs in order while they fit; return the number of parts that began, and in
+    ``facts[0]`` that of jobs."""
     count = place = 0
     while place < waiting.shape[0]:
         row = waiting[place]
@@ -140,18 +162,33 @@ def start_in_order(
 
 @kernel
 def backfill(
-    now: int, waiting: Int64Array, estimate: Int64Array, of: Int64Array, heads: RecordArray, types: RecordArray,
-    hosts: Int64Array, then: Int64Array, taken: Int64Array, other: Int64Array, pieces: Int64Array, running: int,
-    begun: Int64Array, learned: Int64Array, facts: Int64Array,
-) -> int:  # fmt: skip
+    now: int,
+    waiting: Int64Array,
+    estimate: Int64Array,
+    of: Int64Array,
+    heads: RecordArray,
+    types: RecordArray,
+    hosts: Int64Array,
+    then: Int64Array,
+    taken: Int64Array,
+    other: Int64Array,
+    pieces: Int64Array,
+    running: int,
+    begun: Int64Array,
+    learned: Int64Array,
+    facts: Int64Array,
+) -> int:
     """Make one pass of EASY on hosts; return the number of parts that began.
 
-    The head is the first job that does not fit; its *shadow* time is the first expected end at which it does.  A job
-    behind it starts if it fits now and either ends by the shadow time or leaves enough for the head at that time.
-    ``facts``: the number of jobs that started in order, and the shadow time.  ``learned[2, shapes]``: the age at
-    which a shape did not fit, and the age at which it would have delayed the head.
+    The head is the first job that does not fit; its *shadow* time is the first expected end at
+    which it does.  A job behind it starts if it fits now and either ends by the shadow time or
+    leaves enough for the head at that time. ``facts``: the number of jobs that started in order,
+    and the shadow time.  ``learned[2, shapes]``: the age at which a shape did not fit, and the age
+    at which it would have delayed the head.
     """
-    count = start_in_order(now, waiting, estimate, of, heads, types, hosts, taken, pieces, running, begun, facts)
+    count = start_in_order(
+        now, waiting, estimate, of, heads, types, hosts, taken, pieces, running, begun, facts
+    )
     first = facts[0]
     total, widest = all_free(hosts), most_free(hosts)
     if first >= waiting.shape[0] or total == 0:

@@ -1,7 +1,8 @@
-"""The kept plan of a policy that admits jobs by deadlines on one pool, and the steps of a pass (docs/spec/papers.md 2.8, rule 1).
+"""The kept plan of a policy that admits jobs by deadlines on one pool, and the steps of a pass
+(docs/spec/papers.md 2.8, rule 1).
 
-The plan is ``jobs`` as in :mod:`.deadlines`: ``count`` accepted waiting jobs in order of (planned start, row).  ``rules[1]``
-is a record of ``RULES``.
+The plan is ``jobs`` as in :mod:`.deadlines`: ``count`` accepted waiting jobs in order of (planned
+start, row).  ``rules[1]`` is a record of ``RULES``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,15 @@ from qbatch.planning.kernels.deadlines import (
 )
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import stable_order
-from qbatch.planning.kernels.profile import FOREVER, add, book, booked, copied, forget_before, window_between
+from qbatch.planning.kernels.profile import (
+    FOREVER,
+    add,
+    book,
+    booked,
+    copied,
+    forget_before,
+    window_between,
+)
 from qbatch.planning.kernels.tables import Instant, JobColumns, ScheduleTable, StateTables, record
 from qbatch.planning.kernels.types import Float64Array, Int64Array, RecordArray
 from qbatch.planning.kernels.verbs import refuse
@@ -40,7 +49,8 @@ RULES = record(
     "placing",  # where QoPS puts the job that asks.
     "limit",  # the largest number of violations, or of steps back.
     "price",  # of a plan.
-    "relaxes",  # whether a job without a deadline gets a later artificial one rather than a refusal.
+    # Whether a job without a deadline gets a later artificial one rather than a refusal.
+    "relaxes",
     "factor",  # an artificial deadline is so many thousandths of the estimate after submission.
     "slack_factor",  # in thousandths.
     "machine",  # processors of the machine.
@@ -52,28 +62,42 @@ HOUR, DAY = 3_600_000_000, 86_400_000_000
 
 @cache
 def search_by(scheme: int) -> Callable[..., bool]:
-    """Return the kernel that searches a plan by one scheme: a compile-time constant, so that the others are left out."""
+    """Return the kernel that searches a plan by one scheme: a compile-time constant, so that the
+    others are left out."""
 
     @allocating_kernel
     def is_planned(
-        now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, rules: RecordArray,
+        now: int,
+        base: Int64Array,
+        jobs: RecordArray,
+        weights: Float64Array,
+        count: int,
+        rules: RecordArray,
         planned: Int64Array,
-    ) -> bool:  # fmt: skip
-        """Search a plan with the job of slot ``count``; write it to ``planned`` and return whether there is one."""
+    ) -> bool:
+        """Search a plan with the job of slot ``count``; write it to ``planned`` and return whether
+        there is one."""
         if jobs[count].latest < now:
             return False
         if scheme == QOPS:
-            return bool(qops(now, base, jobs, count, rules[0].key, rules[0].placing, rules[0].limit, planned))
+            return bool(
+                qops(
+                    now, base, jobs, count, rules[0].key, rules[0].placing, rules[0].limit, planned
+                )
+            )
         if scheme == MRT:
             return bool(mrt(now, base, jobs, count, rules[0].key, rules[0].limit, planned))
-        return bool(insertion(now, base, jobs, weights, count, rules[0].key, rules[0].price, planned))
+        return bool(
+            insertion(now, base, jobs, weights, count, rules[0].key, rules[0].price, planned)
+        )
 
     return cast(Callable[..., bool], is_planned)
 
 
 @allocating_kernel
 def profile_of_plan(base: Int64Array, jobs: RecordArray, count: int) -> Int64Array:
-    """Return the profile that the running jobs and the plan leave, with space for one more booking."""
+    """Return the profile that the running jobs and the plan leave, with space for one more
+    booking."""
     profile = copied(base, count + 1)
     for slot in range(count):
         reserve(profile, jobs, slot, jobs[slot].start)
@@ -97,19 +121,26 @@ def admission_by(scheme: int) -> Callable[..., bool]:
 
     @allocating_kernel
     def admit(
-        now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, rules: RecordArray,
+        now: int,
+        base: Int64Array,
+        jobs: RecordArray,
+        weights: Float64Array,
+        count: int,
+        rules: RecordArray,
         has_deadline: bool,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Accept the job of slot ``count`` or refuse it; return whether it is accepted.
 
-        A job without a deadline comes with an artificial one (rule 9).  Slack-based backfilling accepts every job; its
-        latest start is then its first planned start plus its slack (rule 13).
+        A job without a deadline comes with an artificial one (rule 9).  Slack-based backfilling
+        accepts every job; its latest start is then its first planned start plus its slack (rule
+        13).
         """
         planned = np.empty(count + 1, np.int64)
         while not is_planned(now, base, jobs, weights, count, rules, planned):
             if has_deadline or rules[0].relaxes == 0:
                 return False
-            if jobs[count].latest >= FOREVER:  # the plan stays; the job takes its earliest place in it
+            # The plan stays; the job takes its earliest place in it.
+            if jobs[count].latest >= FOREVER:
                 for slot in range(count):
                     planned[slot] = jobs[slot].start
                 planned[count] = earliest_of(profile_of_plan(base, jobs, count), jobs, count, now)
@@ -137,8 +168,11 @@ def leave(jobs: RecordArray, weights: Float64Array, count: int, slot: int) -> No
 
 
 @allocating_kernel
-def compress(now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int) -> None:
-    """Move planned starts earlier in one sweep in order of arrival: each job is lifted out and put back at its earliest start."""
+def compress(
+    now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int
+) -> None:
+    """Move planned starts earlier in one sweep in order of arrival: each job is lifted out and put
+    back at its earliest start."""
     profile = copied(base, 2 * count)
     for slot in range(count):
         reserve(profile, jobs, slot, jobs[slot].start)
@@ -157,9 +191,15 @@ def compress(now: int, base: Int64Array, jobs: RecordArray, weights: Float64Arra
 
 @allocating_kernel
 def placed_in_order(
-    now: int, base: Int64Array, jobs: RecordArray, count: int, order: Int64Array, planned: Int64Array
+    now: int,
+    base: Int64Array,
+    jobs: RecordArray,
+    count: int,
+    order: Int64Array,
+    planned: Int64Array,
 ) -> int:
-    """Place all slots again in an order, each at its earliest; return how many start later than they may."""
+    """Place all slots again in an order, each at its earliest; return how many start later than
+    they may."""
     profile = copied(base, count)
     missed = 0
     for slot in order:
@@ -170,16 +210,24 @@ def placed_in_order(
 
 @allocating_kernel
 def repair(
-    now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, breached: Int64Array
+    now: int,
+    base: Int64Array,
+    jobs: RecordArray,
+    weights: Float64Array,
+    count: int,
+    breached: Int64Array,
 ) -> int:
     """Rebuild the plan after a running job outlived its estimate or hosts closed (rule 11).
 
-    A job that now starts later than it may gets that start as its latest.  Its row is written to ``breached``; the return
-    value is the number of such jobs.
+    A job that now starts later than it may gets that start as its latest.  Its row is written to
+    ``breached``; the return value is the number of such jobs.
     """
     planned, other = np.empty(count, np.int64), np.empty(count, np.int64)
     in_order = placed_in_order(now, base, jobs, count, np.arange(count), planned)
-    if in_order > 0 and placed_in_order(now, base, jobs, count, by_key(jobs, count, LLF), other) < in_order:
+    if (
+        in_order > 0
+        and placed_in_order(now, base, jobs, count, by_key(jobs, count, LLF), other) < in_order
+    ):
         planned = other
     missed = 0
     for slot in range(count):
@@ -194,7 +242,8 @@ def repair(
 
 @allocating_kernel
 def starts_after_each(now: int, base: Int64Array, jobs: RecordArray, count: int) -> Int64Array:
-    """Return the earliest start of the job of slot ``count`` after each prefix of the plan, first the empty one."""
+    """Return the earliest start of the job of slot ``count`` after each prefix of the plan, first
+    the empty one."""
     profile = copied(base, count)
     starts = np.empty(count + 1, np.int64)
     for kept in range(count + 1):
@@ -206,7 +255,8 @@ def starts_after_each(now: int, base: Int64Array, jobs: RecordArray, count: int)
 
 @kernel
 def latest_of(rules: RecordArray, submit: int, estimate: int, deadline: int) -> int:
-    """Return the latest start of an arrival, by its own deadline or an artificial one (rule 9); ``deadline``: -1 for none."""
+    """Return the latest start of an arrival, by its own deadline or an artificial one (rule 9);
+    ``deadline``: -1 for none."""
     if rules[0].scheme == SLACK_BASED:
         return FOREVER
     if deadline >= 0:
@@ -216,13 +266,21 @@ def latest_of(rules: RecordArray, submit: int, estimate: int, deadline: int) -> 
 
 @kernel
 def slack_of(
-    factor: int, machine: int, waited: int, ended: int, procs: int, priority: int, priorities: int, submitted: int
-) -> int:  # fmt: skip
-    """Return the slack of a job in microseconds (rules 12 and 13); if all jobs have the same priority, the last three are 1.
+    factor: int,
+    machine: int,
+    waited: int,
+    ended: int,
+    procs: int,
+    priority: int,
+    priorities: int,
+    submitted: int,
+) -> int:
+    """Return the slack of a job in microseconds (rules 12 and 13); if all jobs have the same
+    priority, the last three are 1.
 
-    ``factor``: in thousandths.  ``waited``, ``ended``: the sum of the first-start waits of the jobs that have ended,
-    and the number of these jobs.  ``priorities``, ``submitted``: the sum of the priorities of all jobs so far,
-    including this one, and their number.
+    ``factor``: in thousandths.  ``waited``, ``ended``: the sum of the first-start waits of the jobs
+    that have ended, and the number of these jobs.  ``priorities``, ``submitted``: the sum of the
+    priorities of all jobs so far, including this one, and their number.
     """
     total = HOUR + waited
     times = factor * 2 * machine * priorities
@@ -239,7 +297,14 @@ def slack_of(
 
 @kernel
 def enter(
-    jobs: RecordArray, slot: int, row: int, procs: int, estimate: int, submit: int, latest: int, slack: int
+    jobs: RecordArray,
+    slot: int,
+    row: int,
+    procs: int,
+    estimate: int,
+    submit: int,
+    latest: int,
+    slack: int,
 ) -> None:
     """Write the request of a job into a slot."""
     jobs[slot].row, jobs[slot].procs, jobs[slot].submit = row, procs, submit
@@ -248,8 +313,11 @@ def enter(
 
 
 @kernel
-def take_due(now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int) -> int:
-    """Remove the first job from the plan and book it, if it is planned for now; return its row, else -1."""
+def take_due(
+    now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int
+) -> int:
+    """Remove the first job from the plan and book it, if it is planned for now; return its row,
+    else -1."""
     if count == 0 or jobs[0].start > now:
         return -1
     row = int(jobs[0].row)
@@ -259,14 +327,16 @@ def take_due(now: int, base: Int64Array, jobs: RecordArray, weights: Float64Arra
 
 
 TOTALS = record("waiting", "waited", "ended")
-"""Totals so far: the jobs in the plan, the sum of the first-start waits of the ended jobs, and the number of these."""
+"""Totals so far: the jobs in the plan, the sum of the first-start waits of the ended jobs, and the
+number of these."""
 
 
 class DeadlineTables(NamedTuple):
     """The memory for the ``R`` jobs of a workload.
 
-    ``rules[1]`` of ``RULES``; ``totals[1]`` of ``TOTALS``; ``deadline[R]`` (-1: none); ``base``: the profile of the running jobs;
-    ``jobs`` and ``weights``: the plan with the priorities of its slots.
+    ``rules[1]`` of ``RULES``; ``totals[1]`` of ``TOTALS``; ``deadline[R]`` (-1: none); ``base``:
+    the profile of the running jobs; ``jobs`` and ``weights``: the plan with the priorities of its
+    slots.
     """
 
     rules: RecordArray
@@ -284,8 +354,12 @@ def deadline_admission(scheme: int) -> Callable[..., int]:
 
     @kernel
     def decide(
-        instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: DeadlineTables
-    ) -> int:  # fmt: skip
+        instant: Instant,
+        jobs: JobColumns,
+        state: StateTables,
+        done: ScheduleTable,
+        memory: DeadlineTables,
+    ) -> int:
         rules, totals, deadlines, base, plan, weights = memory
         now, waiting, count, is_early = instant.now, totals[0].waiting, 0, False
         forget_before(base, now)
@@ -307,9 +381,22 @@ def deadline_admission(scheme: int) -> Callable[..., int]:
                 row = take_due(now, base, plan, weights, waiting)
             if arrival == instant.arrived:
                 break
-            procs, estimate, deadline = jobs.procs[arrival], jobs.estimate[arrival], deadlines[arrival]
+            procs, estimate, deadline = (
+                jobs.procs[arrival],
+                jobs.estimate[arrival],
+                deadlines[arrival],
+            )
             latest = latest_of(rules, now, estimate, deadline)
-            slack = slack_of(rules[0].slack_factor, rules[0].machine, totals[0].waited, totals[0].ended, procs, 1, 1, 1)
+            slack = slack_of(
+                rules[0].slack_factor,
+                rules[0].machine,
+                totals[0].waited,
+                totals[0].ended,
+                procs,
+                1,
+                1,
+                1,
+            )
             enter(plan, waiting, arrival, procs, estimate, now, latest, slack)
             if not admit(now, base, plan, weights, waiting, rules, deadline >= 0):
                 refuse(arrival, state, done)

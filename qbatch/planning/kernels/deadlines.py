@@ -1,14 +1,17 @@
-"""Admission with deadlines on one pool: how QoPS, MSB, MRT and slack-based backfilling search a plan that admits a job.
+"""Admission with deadlines on one pool: how QoPS, MSB, MRT and slack-based backfilling search a
+plan that admits a job.
 
-Source: docs/spec/papers.md section 2, exact in 2.8 (its rules are cited here); Islam et al. 2003 for QoPS, Figs. 1 to 3.
+Source: docs/spec/papers.md section 2, exact in 2.8 (its rules are cited here); Islam et al. 2003
+for QoPS, Figs. 1 to 3.
 
-A plan is ``jobs[space]`` of ``PLANNED_JOB``: its first ``count`` slots are the accepted waiting jobs in order of (planned start,
-row), slot ``count`` is the new job.  ``weights`` holds the priority of each slot (slack-based backfilling only).  ``base``
-is the profile that the running jobs leave.  A search writes the planned start of every slot to ``planned`` and returns whether
-it found a plan in which no job starts after its ``latest``; ``jobs`` stays as it was.
+A plan is ``jobs[space]`` of ``PLANNED_JOB``: its first ``count`` slots are the accepted waiting
+jobs in order of (planned start, row), slot ``count`` is the new job.  ``weights`` holds the
+priority of each slot (slack-based backfilling only).  ``base`` is the profile that the running jobs
+leave.  A search writes the planned start of every slot to ``planned`` and returns whether it found
+a plan in which no job starts after its ``latest``; ``jobs`` stays as it was.
 
-Times are integer microseconds.  A booking lasts ``booked``; a deadline is checked as ``latest`` = deadline - estimate, which
-is ``FOREVER`` without a deadline.
+Times are integer microseconds.  A booking lasts ``booked``; a deadline is checked as ``latest`` =
+deadline - estimate, which is ``FOREVER`` without a deadline.
 """
 
 from __future__ import annotations
@@ -34,13 +37,16 @@ PLANNED_JOB = record(
 """A job in a plan, or for which a plan is searched; durations are in microseconds."""
 
 LLF, EDF, BY_START = 0, 1, 2
-"""Keys: least latest start first, earliest deadline first, earliest planned start first (MSB's ``ast``).  Ties by row."""
+"""Keys: least latest start first, earliest deadline first, earliest planned start first (MSB's
+``ast``).  Ties by row."""
 
 HEAD, SORTED, BOTH = 0, 1, 2
-"""Where QoPS puts the new job among those that are placed again: first; by its key; by its key and, if that fails, first."""
+"""Where QoPS puts the new job among those that are placed again: first; by its key; by its key and,
+if that fails, first."""
 
 FRACTION, DELAY, MAKESPAN, WEIGHTED = 0, 1, 2, 3
-"""Prices of a plan: delays as shares of the remaining slack, delays, the last planned end, shares weighted by priority."""
+"""Prices of a plan: delays as shares of the remaining slack, delays, the last planned end, shares
+weighted by priority."""
 
 MOST = (1 << 63) - 1
 """Larger than any price of a plan."""
@@ -54,7 +60,8 @@ WITHOUT_DEADLINE = 1 << 61
 
 @kernel
 def earliest_of(profile: Int64Array, jobs: RecordArray, slot: int, not_before: int) -> int:
-    """Return the first instant from which the processors of a slot are free for as long as it books."""
+    """Return the first instant from which the processors of a slot are free for as long as it
+    books."""
     return earliest(profile, jobs[slot].procs, jobs[slot].booked, not_before)
 
 
@@ -85,7 +92,8 @@ def by_key(jobs: RecordArray, count: int, key: int) -> Int64Array:
 
 @kernel
 def next_position(position: int, count: int) -> int:
-    """Return the position of QoPS after ``position``: how many of ``count`` waiting jobs keep their starts (rule 4)."""
+    """Return the position of QoPS after ``position``: how many of ``count`` waiting jobs keep their
+    starts (rule 4)."""
     left = 1
     while left < count and count - (count + left - 1) // left <= position:
         left *= 2
@@ -95,10 +103,21 @@ def next_position(position: int, count: int) -> int:
 
 @kernel
 def _placed_anew(
-    now: int, profile: Int64Array, jobs: RecordArray, count: int, kept: int, order: Int64Array, rank: Int64Array,
-    is_open: BoolArray, placed: Int64Array, is_head: bool, most: int, planned: Int64Array,
-) -> bool:  # fmt: skip
-    """Place all but the first ``kept`` slots, and the new job, again; return whether all meet their deadlines (rule 5)."""
+    now: int,
+    profile: Int64Array,
+    jobs: RecordArray,
+    count: int,
+    kept: int,
+    order: Int64Array,
+    rank: Int64Array,
+    is_open: BoolArray,
+    placed: Int64Array,
+    is_head: bool,
+    most: int,
+    planned: Int64Array,
+) -> bool:
+    """Place all but the first ``kept`` slots, and the new job, again; return whether all meet their
+    deadlines (rule 5)."""
     length, violations, pointer = kept, 0, 0
     first = count if is_head else -1
     for slot in range(count + 1):
@@ -135,12 +154,20 @@ def _placed_anew(
 
 @allocating_kernel
 def qops(
-    now: int, base: Int64Array, jobs: RecordArray, count: int, key: int, placing: int, most: int, planned: Int64Array
+    now: int,
+    base: Int64Array,
+    jobs: RecordArray,
+    count: int,
+    key: int,
+    placing: int,
+    most: int,
+    planned: Int64Array,
 ) -> bool:
-    """Search a plan by QoPS (rules 4 and 5): keep the beginning of the plan, place the rest again, move failed jobs forward.
+    """Search a plan by QoPS (rules 4 and 5): keep the beginning of the plan, place the rest again,
+    move failed jobs forward.
 
-    ``key``: ``LLF`` or ``EDF``.  ``placing``: ``HEAD``, ``SORTED`` or ``BOTH``.  ``most``: K, the largest number of
-    violations at a position.
+    ``key``: ``LLF`` or ``EDF``.  ``placing``: ``HEAD``, ``SORTED`` or ``BOTH``.  ``most``: K, the
+    largest number of violations at a position.
     """
     order = by_key(jobs, count + 1, key)
     rank = np.empty(count + 1, np.int64)
@@ -172,7 +199,8 @@ def qops(
 def _cost(
     price: int, jobs: RecordArray, weights: Float64Array, slot: int, is_asking: bool, start: int
 ) -> tuple[int, float]:
-    """Return what a planned start adds to the price of a plan, exactly or as a share of the slack (rules 7 and 13).
+    """Return what a planned start adds to the price of a plan, exactly or as a share of the slack
+    (rules 7 and 13).
 
     It is zero for the last end, which is no sum.
     """
@@ -189,7 +217,9 @@ def _cost(
 
 
 @kernel
-def _exact_with(price: int, jobs: RecordArray, slot: int, start: int, exact: int, added: int) -> int:
+def _exact_with(
+    price: int, jobs: RecordArray, slot: int, start: int, exact: int, added: int
+) -> int:
     """Return the exact part of a price with one more slot."""
     return max(exact, start + jobs[slot].estimate) if price == MAKESPAN else exact + added
 
@@ -200,7 +230,8 @@ SMALLER, LOOKED_AT = 8, 64
 
 @allocating_kernel
 def _smaller_before(jobs: RecordArray, order: Int64Array) -> Int64Array:
-    """Return for each slot up to ``SMALLER`` earlier ones with no more processors and no more time, nearest first, then -1.
+    """Return for each slot up to ``SMALLER`` earlier ones with no more processors and no more time,
+    nearest first, then -1.
 
     Each slot is placed at its earliest, so it starts no earlier than such a smaller slot before it.
     """
@@ -219,25 +250,44 @@ def _smaller_before(jobs: RecordArray, order: Int64Array) -> Int64Array:
 
 @kernel
 def _rest_placed(
-    now: int, profile: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, position: int, order: Int64Array,
-    usual: Int64Array, least: Int64Array, smaller: Int64Array, bounds: Int64Array, price: int, exact: int, share: float,
-    best_exact: int, best_share: float, trial: Int64Array,
-) -> tuple[bool, int, int, float]:  # fmt: skip
+    now: int,
+    profile: Int64Array,
+    jobs: RecordArray,
+    weights: Float64Array,
+    count: int,
+    position: int,
+    order: Int64Array,
+    usual: Int64Array,
+    least: Int64Array,
+    smaller: Int64Array,
+    bounds: Int64Array,
+    price: int,
+    exact: int,
+    share: float,
+    best_exact: int,
+    best_share: float,
+    trial: Int64Array,
+) -> tuple[bool, int, int, float]:
     """Place the new job and then the slots from a position on, each at its earliest.
 
-    The search gives up when a slot misses its deadline, or when the price is not below the best: no delay makes a plan cheaper.
+    The search gives up when a slot misses its deadline, or when the price is not below the best: no
+    delay makes a plan cheaper.
 
-    A slot starts no earlier than without the new job (``least``), unless a slot before it has moved and given
-    processors back; and no earlier than a smaller slot before it.
+    A slot starts no earlier than without the new job (``least``), unless a slot before it has moved
+    and given processors back; and no earlier than a smaller slot before it.
 
     Returns:
-        Whether the plan is cheaper and meets all deadlines; the next position that makes another plan, beyond ``count`` if
-        none does or none can be cheaper; the price.
+        Whether the plan is cheaper and meets all deadlines; the next position that makes another
+        plan, beyond ``count`` if none does or none can be cheaper; the price.
     """
     start = earliest_of(profile, jobs, count, now)
     added, added_share = _cost(price, jobs, weights, count, True, start)
     exact, share = _exact_with(price, jobs, count, start, exact, added), share + added_share
-    if start > jobs[count].latest or exact > best_exact or (exact == best_exact and share >= best_share):
+    if (
+        start > jobs[count].latest
+        or exact > best_exact
+        or (exact == best_exact and share >= best_share)
+    ):
         return False, count + 1, exact, share  # it starts no earlier at later positions
     reserve(profile, jobs, count, start)
     trial[count] = start
@@ -252,13 +302,18 @@ def _rest_placed(
         start = earliest_of(profile, jobs, slot, low)
         added, added_share = _cost(price, jobs, weights, slot, False, start)
         exact, share = _exact_with(price, jobs, slot, start, exact, added), share + added_share
-        if start > jobs[slot].latest or exact > best_exact or (exact == best_exact and share >= best_share):
+        if (
+            start > jobs[slot].latest
+            or exact > best_exact
+            or (exact == best_exact and share >= best_share)
+        ):
             return False, following, exact, share
         reserve(profile, jobs, slot, start)
         trial[slot] = bounds[slot] = start
         if start != usual[slot]:
             freed = min(freed, usual[slot])
-        # If a slot does not move, the plan is the same with the new job after it; adding a share of 0 keeps the sum of doubles.
+        # If a slot does not move, the plan is the same with the new job after it; adding a share of
+        # 0 keeps the sum of doubles.
         is_same = is_same and start == usual[slot] and added_share == 0.0
         if is_same:
             following = place + 2
@@ -267,13 +322,20 @@ def _rest_placed(
 
 @allocating_kernel
 def insertion(
-    now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, key: int, price: int,
+    now: int,
+    base: Int64Array,
+    jobs: RecordArray,
+    weights: Float64Array,
+    count: int,
+    key: int,
+    price: int,
     planned: Int64Array,
-) -> bool:  # fmt: skip
-    """Search the cheapest place of the new job in a fixed order, the first of equals (rules 6, 7 and 13).
+) -> bool:
+    """Search the cheapest place of the new job in a fixed order, the first of equals (rules 6, 7
+    and 13).
 
-    ``key``: the order: ``BY_START`` leaves the slots before the job where they are; ``LLF`` and ``EDF`` place all
-    again.  ``price``: ``FRACTION``, ``DELAY``, ``MAKESPAN`` or ``WEIGHTED``.
+    ``key``: the order: ``BY_START`` leaves the slots before the job where they are; ``LLF`` and
+    ``EDF`` place all again.  ``price``: ``FRACTION``, ``DELAY``, ``MAKESPAN`` or ``WEIGHTED``.
     """
     order = by_key(jobs, count, key)
     smaller = _smaller_before(jobs, order)
@@ -304,9 +366,24 @@ def insertion(
             continue
         copy_into(profile, prefix)
         is_best, following, exact, share = _rest_placed(
-            now, profile, jobs, weights, count, position, order, usual, least, smaller, bounds, price, exact_before,
-            share_before, best_exact, best_share, trial,
-        )  # fmt: skip
+            now,
+            profile,
+            jobs,
+            weights,
+            count,
+            position,
+            order,
+            usual,
+            least,
+            smaller,
+            bounds,
+            price,
+            exact_before,
+            share_before,
+            best_exact,
+            best_share,
+            trial,
+        )
         if is_best:
             best, best_exact, best_share = position, exact, share
             for place in range(count):
@@ -318,7 +395,8 @@ def insertion(
 
 @allocating_kernel
 def _shapes(jobs: RecordArray, count: int) -> Int64Array:
-    """Return a number for each of the first ``count`` slots: equal for slots with equal processors and length."""
+    """Return a number for each of the first ``count`` slots: equal for slots with equal processors
+    and length."""
     by_length = stable_order(jobs["booked"][:count].copy())
     procs = np.empty(count, np.int64)
     for place in range(count):
@@ -326,7 +404,11 @@ def _shapes(jobs: RecordArray, count: int) -> Int64Array:
     shapes, number, before = np.empty(count, np.int64), -1, -1
     for place in stable_order(procs):
         slot = by_length[place]
-        if before < 0 or jobs[slot].procs != jobs[before].procs or jobs[slot].booked != jobs[before].booked:
+        if (
+            before < 0
+            or jobs[slot].procs != jobs[before].procs
+            or jobs[slot].booked != jobs[before].booked
+        ):
             number += 1
         shapes[slot], before = number, slot
     return shapes
@@ -334,13 +416,22 @@ def _shapes(jobs: RecordArray, count: int) -> Int64Array:
 
 @kernel
 def _is_strongly_feasible(
-    profile: Int64Array, jobs: RecordArray, count: int, order: Int64Array, is_placed: BoolArray, slot: int,
-    shapes: Int64Array, bounds: Int64Array, searched: Int64Array, turn: int,
-) -> bool:  # fmt: skip
-    """Return whether each job that is not placed meets its deadline if it comes next, alone (rule 8).
+    profile: Int64Array,
+    jobs: RecordArray,
+    count: int,
+    order: Int64Array,
+    is_placed: BoolArray,
+    slot: int,
+    shapes: Int64Array,
+    bounds: Int64Array,
+    searched: Int64Array,
+    turn: int,
+) -> bool:
+    """Return whether each job that is not placed meets its deadline if it comes next, alone (rule
+    8).
 
-    ``bounds``: for each shape an instant before which none of its jobs can start; raised to the earliest possible start.
-    ``searched``: the last turn in which that was done.
+    ``bounds``: for each shape an instant before which none of its jobs can start; raised to the
+    earliest possible start. ``searched``: the last turn in which that was done.
     """
     for place in range(count + 1):
         other = order[place]
@@ -356,8 +447,17 @@ def _is_strongly_feasible(
 
 
 @allocating_kernel
-def mrt(now: int, base: Int64Array, jobs: RecordArray, count: int, key: int, most: int, planned: Int64Array) -> bool:
-    """Search a plan depth first, each step strongly feasible, with at most ``most`` steps back (rule 8).
+def mrt(
+    now: int,
+    base: Int64Array,
+    jobs: RecordArray,
+    count: int,
+    key: int,
+    most: int,
+    planned: Int64Array,
+) -> bool:
+    """Search a plan depth first, each step strongly feasible, with at most ``most`` steps back
+    (rule 8).
 
     ``key``: ``LLF`` or ``EDF``: the order in which candidates are tried.
     """
@@ -365,7 +465,8 @@ def mrt(now: int, base: Int64Array, jobs: RecordArray, count: int, key: int, mos
     shapes = _shapes(jobs, count + 1)
     profile = copied(base, count + 1)
     is_placed = np.zeros(count + 1, np.bool_)
-    bounds = np.full(count + 1, now)  # reservations only delay: a bound holds until one is taken back
+    # Reservations only delay: a bound holds until one is taken back.
+    bounds = np.full(count + 1, now)
     searched, turn = np.zeros(count + 1, np.int64), 0
     chosen, tried = np.empty(count + 2, np.int64), np.zeros(count + 2, np.int64)
     depth = back = 0

@@ -1,14 +1,18 @@
-"""Discrepancy search: the best order in which to place jobs on an availability profile, near a first order.
+"""Discrepancy search: the best order in which to place jobs on an availability profile, near a
+first order.
 
-Source: Harvey and Ginsberg 1995 (limited discrepancy), Korf 1996 (improved), Walsh 1997 (depth-bounded); the thesis on group
-optimisation in SCOJO-PECT, sections 6.4, 6.5 and 7.3.  Exact readings: docs/spec/papers.md 4.10, rules 9 to 15 and 18.
+Source: Harvey and Ginsberg 1995 (limited discrepancy), Korf 1996 (improved), Walsh 1997
+(depth-bounded); the thesis on group optimisation in SCOJO-PECT, sections 6.4, 6.5 and 7.3.  Exact
+readings: docs/spec/papers.md 4.10, rules 9 to 15 and 18.
 
-The search builds orders depth first, one job at a time; each job is placed at its earliest start after those before it, and
-each placement is a *node*.  A child that is not the first remaining job of the first order is a *discrepancy*.  The value of an
-order is a pair of integers, the smaller the better, and more jobs never make it smaller.  So a prefix that is no better than
-the best complete order is *cut*.
+The search builds orders depth first, one job at a time; each job is placed at its earliest start
+after those before it, and each placement is a *node*.  A child that is not the first remaining job
+of the first order is a *discrepancy*.  The value of an order is a pair of integers, the smaller the
+better, and more jobs never make it smaller.  So a prefix that is no better than the best complete
+order is *cut*.
 
-The jobs are ``jobs[n]`` of ``PLANNED_JOB`` in the first order.  ``rules[1]`` is a record of ``SEARCH``.
+The jobs are ``jobs[n]`` of ``PLANNED_JOB`` in the first order.  ``rules[1]`` is a record of
+``SEARCH``.
 """
 
 from __future__ import annotations
@@ -19,16 +23,26 @@ import numpy as np
 
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import is_less
-from qbatch.planning.kernels.profile import FOREVER, FREE, TIME, add, book, copied, copy_into, earliest
+from qbatch.planning.kernels.profile import (
+    FOREVER,
+    FREE,
+    TIME,
+    add,
+    book,
+    copied,
+    copy_into,
+    earliest,
+)
 from qbatch.planning.kernels.tables import record
 from qbatch.planning.kernels.types import BoolArray, Int64Array, RecordArray
 
 LEX, ILDS, DDS = 0, 1, 2
-"""Walks: unrestricted; wave k = exactly k discrepancies; wave k = a discrepancy at depth k, any above, none below."""
+"""Walks: unrestricted; wave k = exactly k discrepancies; wave k = a discrepancy at depth k, any
+above, none below."""
 
 SLOWDOWN, SLOWDOWN_THEN_END, EXCESS = 0, 1, 2
-"""Objectives: the sum of the slowdowns, rounded up; the same and then the last end; the sum of the waits beyond a bound, and
-then the sum of the slowdowns in millionths."""
+"""Objectives: the sum of the slowdowns, rounded up; the same and then the last end; the sum of the
+waits beyond a bound, and then the sum of the slowdowns in millionths."""
 
 SEARCH = record(
     "objective",
@@ -36,7 +50,9 @@ SEARCH = record(
     "least",  # the shortest run time in a slowdown.
     "bound",  # the longest wait that is not excessive.
     "walk",
-    "budget",  # the number of iterations (leaves and cuts), or of placements if ``counts_nodes``, that ends it.
+    # The number of iterations (leaves and cuts), or of placements if ``counts_nodes``, that ends
+    # it.
+    "budget",
     "counts_nodes",
     "cuts",  # whether prefixes are cut.
     "shifts",  # whether jobs are shifted into holes that are slightly too short.
@@ -44,11 +60,12 @@ SEARCH = record(
 """The rules of a search."""
 
 SEARCHED = record("nodes", "pruned", "iterations", "found")
-"""Counters of a search: placements, cuts before the last job, leaves and cuts, orders better than all before them."""
+"""Counters of a search: placements, cuts before the last job, leaves and cuts, orders better than
+all before them."""
 
 FOUND_ORDER = record("first", "second", "end", "area", "response")
-"""What is known of a found order: its value, a pair; its last end; all that is booked until then, in
-processor-microseconds; the sum of (age times ``share`` + time to the end times 1,000)."""
+"""What is known of a found order: its value, a pair; its last end; all that is booked until then,
+in processor-microseconds; the sum of (age times ``share`` + time to the end times 1,000)."""
 
 KEPT = 3
 """The number of found orders that are kept: the last ones, so the best."""
@@ -57,10 +74,11 @@ KEPT = 3
 class Walk(NamedTuple):
     """The position of a walk through ``n`` jobs.
 
-    ``profiles[n + 1, 2, space]``: what the first jobs of the prefix leave, by depth.  ``order``, ``starts``: ``[n]``, the prefix.
-    ``used``, ``following``: ``[n + 1]``, by depth, discrepancies so far and the next child to try.  ``values[n + 1, 2]``:
-    of the prefix, by depth.  ``is_taken[n]``: whether a job is in the prefix, except at its last place.  ``best[2]``: the best
-    value so far.
+    ``profiles[n + 1, 2, space]``: what the first jobs of the prefix leave, by depth.  ``order``,
+    ``starts``: ``[n]``, the prefix. ``used``, ``following``: ``[n + 1]``, by depth, discrepancies
+    so far and the next child to try.  ``values[n + 1, 2]``: of the prefix, by depth.
+     ``is_taken[n]``: whether a job is in the prefix, except at its last place.  ``best[2]``: the
+    best value so far.
     """
 
     profiles: Int64Array
@@ -74,15 +92,20 @@ class Walk(NamedTuple):
 
 
 @kernel
-def slowdown(jobs: RecordArray, job: int, start: int, now: int, share: int, least: int) -> tuple[int, int]:
-    """Return as a fraction the slowdown of a job that starts at ``start``, over the time in which it has the machine (rule 9)."""
+def slowdown(
+    jobs: RecordArray, job: int, start: int, now: int, share: int, least: int
+) -> tuple[int, int]:
+    """Return as a fraction the slowdown of a job that starts at ``start``, over the time in which
+    it has the machine (rule 9)."""
     estimate = jobs[job].estimate
     age = now - jobs[job].submit
     return int(age * share + 1000 * (start + estimate - now)), int(share * max(estimate, least))
 
 
 @kernel
-def _worth(rules: RecordArray, jobs: RecordArray, job: int, start: int, now: int) -> tuple[int, int]:
+def _worth(
+    rules: RecordArray, jobs: RecordArray, job: int, start: int, now: int
+) -> tuple[int, int]:
     """Return what a job adds to the value of an order."""
     if rules[0].objective == EXCESS:
         wait, estimate = start - jobs[job].submit, jobs[job].estimate
@@ -96,9 +119,17 @@ def _worth(rules: RecordArray, jobs: RecordArray, job: int, start: int, now: int
 
 @kernel
 def _keep(
-    rules: RecordArray, jobs: RecordArray, order: Int64Array, starts: Int64Array, now: int, value: Int64Array,
-    profile: Int64Array, counts: RecordArray, found: Int64Array, facts: RecordArray,
-) -> None:  # fmt: skip
+    rules: RecordArray,
+    jobs: RecordArray,
+    order: Int64Array,
+    starts: Int64Array,
+    now: int,
+    value: Int64Array,
+    profile: Int64Array,
+    counts: RecordArray,
+    found: Int64Array,
+    facts: RecordArray,
+) -> None:
     """Keep a complete order that is better than all before it."""
     place = counts[0].found % KEPT
     counts[0].found += 1
@@ -107,7 +138,9 @@ def _keep(
         job = order[at]
         found[place, at] = job
         end = max(end, starts[at] + jobs[job].booked)
-        response += (now - jobs[job].submit) * rules[0].share + 1000 * (starts[at] + jobs[job].estimate - now)
+        response += (now - jobs[job].submit) * rules[0].share + 1000 * (
+            starts[at] + jobs[job].estimate - now
+        )
     facts[place].first, facts[place].second, facts[place].end = value[0], value[1], end
     # What is booked until then; the last segment has the whole machine free.
     count = profile[0, 0]
@@ -127,7 +160,9 @@ def _is_less(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 @kernel
-def _with(rules: RecordArray, value: tuple[int, int], worth: tuple[int, int], end: int) -> tuple[int, int]:
+def _with(
+    rules: RecordArray, value: tuple[int, int], worth: tuple[int, int], end: int
+) -> tuple[int, int]:
     """Return a value with one more job, which ends at ``end``."""
     if rules[0].objective == SLOWDOWN_THEN_END:
         return value[0] + worth[0], max(value[1], end)
@@ -135,13 +170,19 @@ def _with(rules: RecordArray, value: tuple[int, int], worth: tuple[int, int], en
 
 
 @kernel
-def _hole(profiles: Int64Array, jobs: RecordArray, order: Int64Array, starts: Int64Array, now: int) -> tuple[int, int]:
-    """Return which place of an order could be shifted into a hole, and when the hole begins; -1 for none (rule 14)."""
+def _hole(
+    profiles: Int64Array, jobs: RecordArray, order: Int64Array, starts: Int64Array, now: int
+) -> tuple[int, int]:
+    """Return which place of an order could be shifted into a hole, and when the hole begins; -1 for
+    none (rule 14)."""
     for at in range(jobs.shape[0]):
         job, start, begin = order[at], starts[at], -1
         procs, estimate = jobs[job].procs, jobs[job].estimate
         for segment in range(1, profiles[at, 0, 0] + 1):
-            since, is_free = max(profiles[at, TIME, segment], now), profiles[at, FREE, segment] >= procs
+            since, is_free = (
+                max(profiles[at, TIME, segment], now),
+                profiles[at, FREE, segment] >= procs,
+            )
             if begin >= 0 and not is_free:
                 length = since - begin
                 if since <= start and length < estimate and 2 * estimate <= 3 * length:
@@ -162,23 +203,34 @@ def _spent(rules: RecordArray, counts: RecordArray) -> int:
 
 @allocating_kernel
 def search(
-    now: int, base: Int64Array, jobs: RecordArray, rules: RecordArray, counts: RecordArray, found: Int64Array,
+    now: int,
+    base: Int64Array,
+    jobs: RecordArray,
+    rules: RecordArray,
+    counts: RecordArray,
+    found: Int64Array,
     facts: RecordArray,
-) -> None:  # fmt: skip
+) -> None:
     """Search an order of the jobs near their own.
 
-    ``base``: the profile on which they are placed, from ``now`` on; it is not changed.  ``counts``: ``[1]`` of
-    ``SEARCHED``, which the search increases (``found`` must be 0 before).  ``found``: ``[KEPT, n]``: receives the last
-    orders that were better than all before them, as indices into ``jobs``; number k is in row k modulo ``KEPT``.
-    ``facts``: ``[KEPT]`` of ``FOUND_ORDER``: receives the facts of these orders.
+    ``base``: the profile on which they are placed, from ``now`` on; it is not changed.  ``counts``:
+    ``[1]`` of ``SEARCHED``, which the search increases (``found`` must be 0 before).  ``found``:
+    ``[KEPT, n]``: receives the last orders that were better than all before them, as indices into
+    ``jobs``; number k is in row k modulo ``KEPT``. ``facts``: ``[KEPT]`` of ``FOUND_ORDER``:
+    receives the facts of these orders.
     """
     count = jobs.shape[0]
     space = base[0, 0] + 2 * count + 4
     walk = Walk(
-        np.empty((count + 1, 2, space), np.int64), np.empty(count, np.int64), np.empty(count, np.int64),
-        np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64), np.zeros((count + 1, 2), np.int64),
-        np.zeros(count, np.bool_), np.full(2, FOREVER, np.int64),
-    )  # fmt: skip
+        np.empty((count + 1, 2, space), np.int64),
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
+        np.zeros(count + 1, np.int64),
+        np.zeros(count + 1, np.int64),
+        np.zeros((count + 1, 2), np.int64),
+        np.zeros(count, np.bool_),
+        np.full(2, FOREVER, np.int64),
+    )
     copy_into(walk.profiles[0], base)
     if rules[0].objective == SLOWDOWN_THEN_END:
         walk.values[0, 1] = now
@@ -187,7 +239,9 @@ def search(
         depth = 0
         walk.following[0] = 0
         while depth >= 0:
-            job = _next_child(rules[0].walk, wave, depth, walk.used[depth], walk.is_taken, walk.following[depth])
+            job = _next_child(
+                rules[0].walk, wave, depth, walk.used[depth], walk.is_taken, walk.following[depth]
+            )
             if job < 0:
                 depth -= 1
                 if depth >= 0:
@@ -203,7 +257,18 @@ def search(
                 continue
             counts[0].iterations += 1
             walk.best[0], walk.best[1] = walk.values[count, 0], walk.values[count, 1]
-            _keep(rules, jobs, walk.order, walk.starts, now, walk.best, walk.profiles[count], counts, found, facts)
+            _keep(
+                rules,
+                jobs,
+                walk.order,
+                walk.starts,
+                now,
+                walk.best,
+                walk.profiles[count],
+                counts,
+                found,
+                facts,
+            )
             if rules[0].shifts:
                 scratch = np.empty((2, space), np.int64), np.empty((2, count), np.int64)
                 _shift(now, jobs, rules, walk, *scratch, counts, found, facts)
@@ -211,9 +276,16 @@ def search(
 
 @kernel
 def _place(
-    now: int, jobs: RecordArray, rules: RecordArray, walk: Walk, depth: int, job: int, counts: RecordArray
+    now: int,
+    jobs: RecordArray,
+    rules: RecordArray,
+    walk: Walk,
+    depth: int,
+    job: int,
+    counts: RecordArray,
 ) -> bool:
-    """Place a job after a prefix; return whether that is a dead end: no better than the best complete order, and cut."""
+    """Place a job after a prefix; return whether that is a dead end: no better than the best
+    complete order, and cut."""
     start = earliest(walk.profiles[depth], jobs[job].procs, jobs[job].booked, now)
     end = start + jobs[job].booked
     counts[0].nodes += 1
@@ -247,8 +319,11 @@ def _is_first(is_taken: BoolArray, job: int) -> bool:
 
 
 @kernel
-def _next_child(walk: int, wave: int, depth: int, used: int, is_taken: BoolArray, begin: int) -> int:
-    """Return the next job, from ``begin`` on, with which a wave continues at a depth (from 0); -1 for none."""
+def _next_child(
+    walk: int, wave: int, depth: int, used: int, is_taken: BoolArray, begin: int
+) -> int:
+    """Return the next job, from ``begin`` on, with which a wave continues at a depth (from 0); -1
+    for none."""
     is_first = _is_first(is_taken, begin)
     count = len(is_taken)
     left = count - depth - 1
@@ -267,10 +342,18 @@ def _next_child(walk: int, wave: int, depth: int, used: int, is_taken: BoolArray
 
 @kernel
 def _shift(
-    now: int, jobs: RecordArray, rules: RecordArray, walk: Walk, profile: Int64Array, changed: Int64Array,
-    counts: RecordArray, found: Int64Array, facts: RecordArray,
-) -> None:  # fmt: skip
-    """Try the order in which a job moves into a hole that is slightly too short; keep it if it is better (rule 14).
+    now: int,
+    jobs: RecordArray,
+    rules: RecordArray,
+    walk: Walk,
+    profile: Int64Array,
+    changed: Int64Array,
+    counts: RecordArray,
+    found: Int64Array,
+    facts: RecordArray,
+) -> None:
+    """Try the order in which a job moves into a hole that is slightly too short; keep it if it is
+    better (rule 14).
 
     ``profile``, ``changed``: scratch, of the size of a profile of the walk, and ``[2, n]``.
     """
@@ -299,10 +382,16 @@ def _shift(
 
 @kernel
 def place_in_order(
-    rules: RecordArray, jobs: RecordArray, order: Int64Array, now: int, base: Int64Array, profile: Int64Array,
+    rules: RecordArray,
+    jobs: RecordArray,
+    order: Int64Array,
+    now: int,
+    base: Int64Array,
+    profile: Int64Array,
     starts: Int64Array,
-) -> tuple[int, int]:  # fmt: skip
-    """Place the jobs of an order one after another; return their value.  ``profile`` receives what they leave of ``base``."""
+) -> tuple[int, int]:
+    """Place the jobs of an order one after another; return their value.  ``profile`` receives what
+    they leave of ``base``."""
     copy_into(profile, base)
     value = (0, now if rules[0].objective == SLOWDOWN_THEN_END else 0)
     for at in range(len(order)):
@@ -313,11 +402,19 @@ def place_in_order(
 
 
 @allocating_kernel
-def merged(now: int, base: Int64Array, jobs: RecordArray, line: Int64Array, rules: RecordArray, order: Int64Array) -> None:
-    """Write an order: always next the job with the largest slowdown if placed now, of those in ``line`` only the first (rule 11).
+def merged(
+    now: int,
+    base: Int64Array,
+    jobs: RecordArray,
+    line: Int64Array,
+    rules: RecordArray,
+    order: Int64Array,
+) -> None:
+    """Write an order: always next the job with the largest slowdown if placed now, of those in
+    ``line`` only the first (rule 11).
 
-    ``line``: indices into ``jobs`` of those that keep their order relative to each other, in that order.  ``order``:
-    ``[n]``, receives indices into ``jobs``.
+    ``line``: indices into ``jobs`` of those that keep their order relative to each other, in that
+    order.  ``order``: ``[n]``, receives indices into ``jobs``.
     """
     count, following = jobs.shape[0], 0
     profile = copied(base, count)

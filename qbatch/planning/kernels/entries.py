@@ -1,9 +1,9 @@
 """Kernels that a live engine calls: compiled, or as plain Python until the compiler has finished.
 
-Python code outside the kernels (policies, the cluster, profiles) calls them through an entry: :func:`entry_to` or
-:func:`entries_to`.  :func:`serve_uncompiled` and :func:`serve_compiled` switch all entries of the process.  The plain
-form of a kernel is its own source, and the kernels that it calls are plain too.  A kernel that is a generator is called
-through a :class:`GeneratorEntry`.
+Python code outside the kernels (policies, the cluster, profiles) calls them through an entry:
+:func:`entry_to` or :func:`entries_to`.  :func:`serve_uncompiled` and :func:`serve_compiled` switch
+all entries of the process.  The plain form of a kernel is its own source, and the kernels that it
+calls are plain too.  A kernel that is a generator is called through a :class:`GeneratorEntry`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,19 @@ _plain_steps_left = 10_000
 
 
 def uncompiled(kernel: Function) -> Function:
-    """Return the plain Python function behind a kernel, which calls plain Python only; others are returned as they are."""
+    """Return the plain Python function behind a kernel, which calls plain Python only; others are
+    returned as they are."""
     source = getattr(kernel, "py_func", None)
     if source is None:
         return kernel
     if kernel not in _PLAIN:
-        made_with = tuple(CellType(uncompiled(cell.cell_contents)) for cell in source.__closure__ or ())
+        made_with = tuple(
+            CellType(uncompiled(cell.cell_contents)) for cell in source.__closure__ or ()
+        )
         names = _plain_names(source.__globals__)
-        plain = FunctionType(source.__code__, names, source.__name__, source.__defaults__, made_with)
+        plain = FunctionType(
+            source.__code__, names, source.__name__, source.__defaults__, made_with
+        )
         plain.__kwdefaults__ = source.__kwdefaults__
         _PLAIN[kernel] = plain
     return cast(Function, _PLAIN[kernel])
@@ -75,7 +80,8 @@ def entry_to(kernel: Function) -> Function:
 
 
 def little(kernel: Function, rows: int) -> Function:
-    """Return a kernel for ``rows`` rows: plain Python as long as that takes less time than loading the compiler."""
+    """Return a kernel for ``rows`` rows: plain Python as long as that takes less time than loading
+    the compiler."""
     global _rows_left
     if is_loaded() or rows > _rows_left:
         return kernel
@@ -92,8 +98,9 @@ def compile_at_once() -> None:
 class GeneratorEntry:
     """A generator kernel with its arguments, which makes one step at each call of ``next``.
 
-    If it would have to be compiled, a process makes the first steps in plain Python: compiling takes longer than they do.
-    Between two steps the generator keeps nothing but its arguments, so that either form continues where the other stopped.
+    If it would have to be compiled, a process makes the first steps in plain Python: compiling
+    takes longer than they do. Between two steps the generator keeps nothing but its arguments, so
+    that either form continues where the other stopped.
 
     Args:
         kernel: a generator in which every step does the same.
@@ -111,7 +118,11 @@ class GeneratorEntry:
         is_plain = not _serves_compiled or (_plain_steps_left > 0 and not _is_on_disk(self._kernel))
         if is_plain is not self._is_plain:
             self._is_plain = is_plain
-            form = uncompiled(self._kernel) if is_plain else getattr(self._kernel, "compiled", self._kernel)
+            form = (
+                uncompiled(self._kernel)
+                if is_plain
+                else getattr(self._kernel, "compiled", self._kernel)
+            )
             self._steps = form(*self._arguments)
         if is_plain and _serves_compiled:
             _plain_steps_left -= 1
@@ -129,7 +140,8 @@ def entries_to(module: ModuleType) -> Any:
 
 
 def serve_uncompiled() -> None:
-    """Make all entries of this process call plain Python: nothing is compiled or loaded from here on."""
+    """Make all entries of this process call plain Python: nothing is compiled or loaded from here
+    on."""
     _serve(False)
 
 

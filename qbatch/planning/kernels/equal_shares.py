@@ -1,10 +1,13 @@
-"""Equal shares of hosts: on which host a job is placed, how a host is divided, what is owed to jobs that wait for memory.
+"""Equal shares of hosts: on which host a job is placed, how a host is divided, what is owed to jobs
+that wait for memory.
 
-The rules and their source are in :mod:`qbatch.policies.equispatial`.  The live policy and the compiled one call the same
-kernels: :func:`depart` and :func:`come` for what happened, then :func:`share_pass` and :func:`write_changes`.
+The rules and their source are in :mod:`qbatch.policies.equispatial`.  The live policy and the
+compiled one call the same kernels: :func:`depart` and :func:`come` for what happened, then
+:func:`share_pass` and :func:`write_changes`.
 
-One table holds the waiting and running jobs, each in a fixed slot.  The jobs of a host form a list in order of sequence;
-jobs for which no host has memory form the list of the *queue*, the table row after the last host.
+One table holds the waiting and running jobs, each in a fixed slot.  The jobs of a host form a list
+in order of sequence; jobs for which no host has memory form the list of the *queue*, the table row
+after the last host.
 """
 
 from __future__ import annotations
@@ -17,7 +20,14 @@ from qbatch.model.machine import Machine
 from qbatch.planning.kernels import tables
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import NO_JOB, Instant, JobColumns, ScheduleTable, StateTables, record
+from qbatch.planning.kernels.tables import (
+    NO_JOB,
+    Instant,
+    JobColumns,
+    ScheduleTable,
+    StateTables,
+    record,
+)
 from qbatch.planning.kernels.types import RecordArray
 
 SHARER = record(
@@ -61,13 +71,14 @@ SHARED_HOST = record(
 """A host on which jobs have equal shares."""
 
 SHARES = record("used", "interval", "long", "quantum", "most_memory")
-"""The slots used so far, and rules: the shortest time between two divisions of a host; the executed time after which a
-job gets all that it asks for (``FOREVER``: never).  Then the length of a trial run, and its most memory."""
+"""The slots used so far, and rules: the shortest time between two divisions of a host; the executed
+time after which a job gets all that it asks for (``FOREVER``: never).  Then the length of a trial
+run, and its most memory."""
 
 
 class SharesState(NamedTuple):
-    """The jobs that share ``H`` hosts: ``jobs[S]`` of ``SHARER``; ``hosts[H + 1]`` of ``SHARED_HOST``: the hosts, then
-    the queue; ``counts[1]`` of ``SHARES``."""
+    """The jobs that share ``H`` hosts: ``jobs[S]`` of ``SHARER``; ``hosts[H + 1]`` of
+    ``SHARED_HOST``: the hosts, then the queue; ``counts[1]`` of ``SHARES``."""
 
     jobs: RecordArray
     hosts: RecordArray
@@ -78,8 +89,8 @@ NEVER = -FOREVER
 """``last`` of a host that was never divided."""
 
 ALL, FAVOURED, OTHERS = 0, 1, 2
-"""Groups of jobs on a host that share processors: all but trial runs; of those the jobs that are to get all that they ask for;
-the rest."""
+"""Groups of jobs on a host that share processors: all but trial runs; of those the jobs that are to
+get all that they ask for; the rest."""
 
 _LEVELS = 64
 """The number of levels kept while the shares of waiting jobs are computed."""
@@ -88,7 +99,8 @@ _LEVELS = 64
 def new_state(machine: Machine, rules: tuple[int, int, int, int], slots: int = 64) -> SharesState:
     """Return the state of a machine before its first event.
 
-    ``rules``: the values of ``counts`` from ``interval`` on.  ``slots``: the initial space, in jobs.
+    ``rules``: the values of ``counts`` from ``interval`` on.  ``slots``: the initial space, in
+    jobs.
     """
     hosts = np.zeros(len(machine.hosts) + 1, SHARED_HOST)
     for place, host in enumerate(machine.hosts):
@@ -141,7 +153,8 @@ def unlink(slot: int, state: SharesState) -> None:
 
 @kernel
 def touch(now: int, host: int, state: SharesState) -> None:
-    """Update the account of a host, or of the queue: how long each job has executed, and what is owed to it."""
+    """Update the account of a host, or of the queue: how long each job has executed, and what is
+    owed to it."""
     at, counts = state.hosts[host], state.counts[0]
     is_queue, length = host == state.hosts.shape[0] - 1, now - at.at
     at.is_touched, at.at = 1, now
@@ -164,7 +177,8 @@ def touch(now: int, host: int, state: SharesState) -> None:
 def come(row: int, requested: int, held: int, is_new: int, state: SharesState) -> int:
     """Add a waiting job and return its slot; the caller ensures that ``jobs`` has an empty one.
 
-    ``held``: bytes that it asks for.  ``is_new``: 1 if it may have a trial run in this pass, else 0.
+    ``held``: bytes that it asks for.  ``is_new``: 1 if it may have a trial run in this pass, else
+    0.
     """
     slot = slot_of(NO_JOB, state)
     if slot < 0:
@@ -198,7 +212,8 @@ def enter(now: int, slot: int, host: int, procs: int, trial: int, state: SharesS
 
 @kernel
 def depart(now: int, row: int, state: SharesState) -> None:
-    """Remove a row if it is present; its host must be divided again, at once if other jobs gave up processors for it."""
+    """Remove a row if it is present; its host must be divided again, at once if other jobs gave up
+    processors for it."""
     slot = slot_of(row, state)
     if slot < 0:
         return
@@ -223,12 +238,17 @@ def belongs(slot: int, group: int, state: SharesState) -> bool:
     job = state.jobs[slot]
     if job.trial != NO_TRIAL:
         return False
-    return group == ALL or (job.owed > 0 or job.executed > state.counts[0].long) == (group == FAVOURED)
+    return group == ALL or (job.owed > 0 or job.executed > state.counts[0].long) == (
+        group == FAVOURED
+    )
 
 
 @kernel
-def water_level(host: int, group: int, procs: int, requested: int, state: SharesState) -> tuple[int, int]:
-    """Return the greatest common level that the processors allow, and how many of the jobs that ask for more get one above it.
+def water_level(
+    host: int, group: int, procs: int, requested: int, state: SharesState
+) -> tuple[int, int]:
+    """Return the greatest common level that the processors allow, and how many of the jobs that ask
+    for more get one above it.
 
     ``procs``: the processors.  ``requested``: the processors of one additional job; 0: none.
     """
@@ -256,9 +276,11 @@ def water_level(host: int, group: int, procs: int, requested: int, state: Shares
 
 @kernel
 def fill(host: int, group: int, procs: int, is_given: bool, state: SharesState) -> int:
-    """Divide processors equally and return how many are used: no job gets more than it asks for; the remainder goes in order.
+    """Divide processors equally and return how many are used: no job gets more than it asks for;
+    the remainder goes in order.
 
-    ``is_given``: whether each job gets these processors now; otherwise they are only recorded as its share.
+    ``is_given``: whether each job gets these processors now; otherwise they are only recorded as
+    its share.
     """
     level, spare = water_level(host, group, procs, 0, state)
     given, slot = 0, state.hosts[host].first
@@ -291,7 +313,8 @@ def find_shares(host: int, state: SharesState) -> None:
 def divide(now: int, host: int, state: SharesState) -> None:
     """Divide a host among its jobs.
 
-    A job that is to get all that it asks for leaves one processor to every other job; several such jobs share the rest.
+    A job that is to get all that it asks for leaves one processor to every other job; several such
+    jobs share the rest.
     """
     touch(now, host, state)
     jobs, at = state.jobs, state.hosts[host]
@@ -310,7 +333,8 @@ def divide(now: int, host: int, state: SharesState) -> None:
 
 @kernel
 def extra(host: int, state: SharesState) -> int:
-    """Return how many processors beyond their share the jobs have, on one host, to which something is owed."""
+    """Return how many processors beyond their share the jobs have, on one host, to which something
+    is owed."""
     if state.hosts[host].owing == 0:
         return 0
     find_shares(host, state)
@@ -327,20 +351,27 @@ def extra(host: int, state: SharesState) -> int:
 def could_hold(host: int, requested: int, held: int, is_trial: int, state: SharesState) -> bool:
     """Return whether an open host has the memory for a job, and as many processors as it asks for.
 
-    A trial run needs them to be left when every other job keeps one processor, and every other trial run all that it has.
+    A trial run needs them to be left when every other job keeps one processor, and every other
+    trial run all that it has.
     """
     at = state.hosts[host]
     least = requested + (at.sharing + at.trial_procs if is_trial else 0)
-    return bool(at.is_closed == 0 and at.cpus >= least and (at.memory == 0 or at.free_memory >= held))
+    return bool(
+        at.is_closed == 0 and at.cpus >= least and (at.memory == 0 or at.free_memory >= held)
+    )
 
 
 @kernel
 def best_ratio(requested: int, held: int, is_trial: int, state: SharesState) -> int:
-    """Return the host with the most processors per requested one, including the new job; -1 if no host could hold the job."""
+    """Return the host with the most processors per requested one, including the new job; -1 if no
+    host could hold the job."""
     best, most, least = -1, 0, 1
     for host in range(state.hosts.shape[0] - 1):
         if could_hold(host, requested, held, is_trial, state):
-            size, demand = state.hosts[host].cpus - extra(host, state), state.hosts[host].demand + requested
+            size, demand = (
+                state.hosts[host].cpus - extra(host, state),
+                state.hosts[host].demand + requested,
+            )
             if best < 0 or size * least > most * demand:
                 best, most, least = host, size, demand
     return best
@@ -348,7 +379,8 @@ def best_ratio(requested: int, held: int, is_trial: int, state: SharesState) -> 
 
 @kernel
 def choose(requested: int, held: int, is_trial: int, state: SharesState) -> int:
-    """Return the host for a job: the one with the fewest free processors that suffice, else by the ratio; -1 for none."""
+    """Return the host for a job: the one with the fewest free processors that suffice, else by the
+    ratio; -1 for none."""
     best = -1
     for host in range(state.hosts.shape[0] - 1):
         idle = state.hosts[host].idle
@@ -361,7 +393,8 @@ def choose(requested: int, held: int, is_trial: int, state: SharesState) -> int:
 def place(now: int, state: SharesState) -> None:
     """Move waiting jobs to hosts, in order of sequence.
 
-    A job that found no host in an earlier pass finds one only after memory was given back, or a host opened.
+    A job that found no host in an earlier pass finds one only after memory was given back, or a
+    host opened.
     """
     jobs, hosts, most = state.jobs, state.hosts, -1
     for host in range(hosts.shape[0] - 1):
@@ -400,7 +433,8 @@ def serve(now: int, state: SharesState) -> None:
 
 @kernel
 def level_with(requested: int, state: SharesState) -> tuple[int, int]:
-    """Return the level after adding a job where the ratio puts it, and up to which row a job gets one processor above it."""
+    """Return the level after adding a job where the ratio puts it, and up to which row a job gets
+    one processor above it."""
     host = best_ratio(requested, 0, 0, state)
     if host < 0:
         return 0, NO_JOB
@@ -420,7 +454,8 @@ def level_with(requested: int, state: SharesState) -> tuple[int, int]:
 def would_share(state: SharesState) -> None:
     """Record the share that each waiting job would have on the host that the ratio picks.
 
-    It depends on the requested processors and, if the level is lower, on the earlier jobs of the host.
+    It depends on the requested processors and, if the level is lower, on the earlier jobs of the
+    host.
     """
     jobs, slot = state.jobs, state.hosts[state.hosts.shape[0] - 1].first
     if slot < 0:
@@ -440,7 +475,8 @@ def would_share(state: SharesState) -> None:
 
 @kernel
 def next_look(now: int, host: int, state: SharesState) -> int:
-    """Return when a debt is paid or a job becomes a long one, if nothing else changes; ``FOREVER`` if never."""
+    """Return when a debt is paid or a job becomes a long one, if nothing else changes; ``FOREVER``
+    if never."""
     found, longest, long = FOREVER, -1, state.counts[0].long
     slot = state.hosts[host].first if state.hosts[host].is_closed == 0 else -1
     while slot >= 0:
@@ -455,7 +491,8 @@ def next_look(now: int, host: int, state: SharesState) -> int:
 
 @allocating_kernel
 def share_pass(now: int, state: SharesState) -> int:
-    """Place the waiting jobs and divide the hosts that are due; return when to make another pass, ``FOREVER`` for never.
+    """Place the waiting jobs and divide the hosts that are due; return when to make another pass,
+    ``FOREVER`` for never.
 
     :func:`write_changes` returns the jobs that have other processors than before.
     """
@@ -488,8 +525,8 @@ def share_pass(now: int, state: SharesState) -> int:
 
 @kernel
 def write_changes(now: int, state: SharesState, actions: RecordArray) -> int:
-    """Write the changes of the pass into ``actions``, first of jobs that give processors up, each group in order of sequence;
-    return their number."""
+    """Write the changes of the pass into ``actions``, first of jobs that give processors up, each
+    group in order of sequence; return their number."""
     count = 0
     for is_more in (False, True):
         begin = count
@@ -503,7 +540,13 @@ def write_changes(now: int, state: SharesState, actions: RecordArray) -> int:
                 actions[place] = actions[place - 1]
                 place -= 1
             action = actions[place]
-            action.row, action.host, action.procs, action.until, action.parts = row, job.host, procs, -1, 0
+            action.row, action.host, action.procs, action.until, action.parts = (
+                row,
+                job.host,
+                procs,
+                -1,
+                0,
+            )
             action.held = job.held if state.hosts[job.host].memory > 0 else 0
             if procs == 0:
                 action.kind, action.held = tables.SUSPEND, 1
@@ -523,8 +566,9 @@ def write_changes(now: int, state: SharesState, actions: RecordArray) -> int:
 @kernel
 def decide_shares(
     instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: SharesState
-) -> int:  # fmt: skip
-    """Make one pass of equal shares.  No host closes in a replay, and the jobs of a log may start twice."""
+) -> int:
+    """Make one pass of equal shares.  No host closes in a replay, and the jobs of a log may start
+    twice."""
     now = instant.now
     for place in range(instant.ended):
         depart(now, state.ended[place], memory)

@@ -1,8 +1,10 @@
-"""Fractions drawn by purpose, not from a stream: any draw can be repeated in any order, on any machine.
+"""Fractions drawn by purpose, not from a stream: any draw can be repeated in any order, on any
+machine.
 
-A key names the purpose of the draw; it is made by folding whole numbers (seed, replication, job, visit) one after another.
-The fraction of a key is the output of SplitMix64 (Steele, Lea and Flood 2014) at that place of its sequence: 53 bits, exact.
-Kernels take and return ``uint64``; uncompiled they also work on arrays of ``uint64``.
+A key names the purpose of the draw; it is made by folding whole numbers (seed, replication, job,
+visit) one after another. The fraction of a key is the output of SplitMix64 (Steele, Lea and Flood
+2014) at that place of its sequence: 53 bits, exact. Kernels take and return ``uint64``; uncompiled
+they also work on arrays of ``uint64``.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ def fraction(key: Any, number: Any) -> Any:
 
 @kernel
 def below(drawn: int, bound: int) -> int:
-    """Return floor(bound x drawn / 2**53) of a draw of 53 bits: one of ``bound`` equally likely numbers (bound < 2**31)."""
+    """Return floor(bound x drawn / 2**53) of a draw of 53 bits: one of ``bound`` equally likely
+    numbers (bound < 2**31)."""
     high, low = drawn >> 22, drawn & 0x3FFFFF
     return (high * bound + ((low * bound) >> 22)) >> 31

@@ -1,8 +1,8 @@
 """Availability of many hosts over time: for each segment of time, what is free on each host.
 
-``times[space]`` holds the starts of segments, of which ``state[0]`` are in use; ``free[space, 2, H]`` the processors and
-the memory that are free on each host in each segment.  The last segment extends to infinity.  The caller keeps
-space for two more segments before every :func:`add_part`.
+``times[space]`` holds the starts of segments, of which ``state[0]`` are in use; ``free[space, 2,
+H]`` the processors and the memory that are free on each host in each segment.  The last segment
+extends to infinity.  The caller keeps space for two more segments before every :func:`add_part`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from qbatch.planning.kernels.types import Int64Array, RecordArray
 
 @kernel
 def _break_at(times: Int64Array, free: Int64Array, state: Int64Array, instant: int) -> int:
-    """Make an instant the start of a segment; return the segment's number (0 if it is before all)."""
+    """Make an instant the start of a segment; return the segment's number (0 if it is before
+    all)."""
     segment = state[0]
     while segment > 0 and times[segment - 1] >= instant:
         segment -= 1
@@ -39,7 +40,14 @@ def _break_at(times: Int64Array, free: Int64Array, state: Int64Array, instant: i
 
 @kernel
 def add_part(
-    times: Int64Array, free: Int64Array, state: Int64Array, start: int, end: int, host: int, procs: int, memory: int
+    times: Int64Array,
+    free: Int64Array,
+    state: Int64Array,
+    start: int,
+    end: int,
+    host: int,
+    procs: int,
+    memory: int,
 ) -> None:
     """Add processors and memory (negative to reserve) of a host over ``[start, end)``."""
     if end <= start:
@@ -52,23 +60,43 @@ def add_part(
 
 
 @kernel
-def _lower(times: Int64Array, free: Int64Array, state: Int64Array, segment: int, end: int, hosts: Int64Array) -> None:
-    """Lower what is free on ``hosts`` to the least that is free from a segment on and before ``end``."""
+def _lower(
+    times: Int64Array,
+    free: Int64Array,
+    state: Int64Array,
+    segment: int,
+    end: int,
+    hosts: Int64Array,
+) -> None:
+    """Lower what is free on ``hosts`` to the least that is free from a segment on and before
+    ``end``."""
     while segment < state[0] and times[segment] < end:
         for resource in (CPUS, MEMORY):
             for host in range(hosts.shape[2]):
-                hosts[FREE, resource, host] = min(hosts[FREE, resource, host], free[segment, resource, host])
+                hosts[FREE, resource, host] = min(
+                    hosts[FREE, resource, host], free[segment, resource, host]
+                )
         segment += 1
 
 
 @kernel
 def earliest_chunks(
-    times: Int64Array, free: Int64Array, state: Int64Array, heads: RecordArray, types: RecordArray, shape: int,
-    duration: int, not_before: int, hosts: Int64Array, taken: Int64Array,
-) -> int:  # fmt: skip
-    """Return the first instant from which the chunks of a shape fit for ``duration``; ``taken``: the placement.
+    times: Int64Array,
+    free: Int64Array,
+    state: Int64Array,
+    heads: RecordArray,
+    types: RecordArray,
+    shape: int,
+    duration: int,
+    not_before: int,
+    hosts: Int64Array,
+    taken: Int64Array,
+) -> int:
+    """Return the first instant from which the chunks of a shape fit for ``duration``; ``taken``:
+    the placement.
 
-    Candidates are ``not_before`` and the starts of the segments after it: at no other instant do resources become free.
+    Candidates are ``not_before`` and the starts of the segments after it: at no other instant do
+    resources become free.
     """
     for segment in range(state[0]):
         if segment + 1 < state[0] and times[segment + 1] <= not_before:
@@ -85,10 +113,20 @@ def earliest_chunks(
 
 @kernel
 def chunks_fit(
-    times: Int64Array, free: Int64Array, state: Int64Array, heads: RecordArray, types: RecordArray, shape: int,
-    start: int, end: int, now_free: Int64Array, hosts: Int64Array, taken: Int64Array,
-) -> bool:  # fmt: skip
-    """Return whether a shape fits over ``[start, end)`` and into what is free right now; ``taken``: the placement."""
+    times: Int64Array,
+    free: Int64Array,
+    state: Int64Array,
+    heads: RecordArray,
+    types: RecordArray,
+    shape: int,
+    start: int,
+    end: int,
+    now_free: Int64Array,
+    hosts: Int64Array,
+    taken: Int64Array,
+) -> bool:
+    """Return whether a shape fits over ``[start, end)`` and into what is free right now; ``taken``:
+    the placement."""
     for resource in (CPUS, MEMORY):
         for host in range(hosts.shape[2]):
             hosts[FREE, resource, host] = now_free[resource, host]

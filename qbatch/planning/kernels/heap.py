@@ -1,4 +1,5 @@
-"""A binary heap of (instant, row) pairs in an array of two columns; ties are broken by row: the order is total."""
+"""A binary heap of (instant, row) pairs in an array of two columns; ties are broken by row: the
+order is total."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ def push(pairs: Int64Array, count: int, instant: int, row: int) -> None:
     place = count
     while place > 0:
         parent = (place - 1) >> 1
-        if pairs[parent, INSTANT] < instant or (pairs[parent, INSTANT] == instant and pairs[parent, ROW] < row):
+        if pairs[parent, INSTANT] < instant or (
+            pairs[parent, INSTANT] == instant and pairs[parent, ROW] < row
+        ):
             break
         pairs[place, INSTANT] = pairs[parent, INSTANT]
         pairs[place, ROW] = pairs[parent, ROW]
@@ -26,7 +29,8 @@ def push(pairs: Int64Array, count: int, instant: int, row: int) -> None:
 
 @kernel
 def pop(pairs: Int64Array, count: int) -> None:
-    """Remove the least pair from a heap of ``count`` pairs; the caller first reads the pair, and updates the count."""
+    """Remove the least pair from a heap of ``count`` pairs; the caller first reads the pair, and
+    updates the count."""
     last = count - 1
     instant = pairs[last, INSTANT]
     row = pairs[last, ROW]
@@ -37,10 +41,15 @@ def pop(pairs: Int64Array, count: int) -> None:
             break
         if child + 1 < last and (
             pairs[child + 1, INSTANT] < pairs[child, INSTANT]
-            or (pairs[child + 1, INSTANT] == pairs[child, INSTANT] and pairs[child + 1, ROW] < pairs[child, ROW])
+            or (
+                pairs[child + 1, INSTANT] == pairs[child, INSTANT]
+                and pairs[child + 1, ROW] < pairs[child, ROW]
+            )
         ):
             child += 1
-        if pairs[child, INSTANT] > instant or (pairs[child, INSTANT] == instant and pairs[child, ROW] > row):
+        if pairs[child, INSTANT] > instant or (
+            pairs[child, INSTANT] == instant and pairs[child, ROW] > row
+        ):
             break
         pairs[place, INSTANT] = pairs[child, INSTANT]
         pairs[place, ROW] = pairs[child, ROW]

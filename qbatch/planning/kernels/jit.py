@@ -1,12 +1,14 @@
-"""The only access to the compiler: every kernel is decorated with :func:`kernel` or :func:`allocating_kernel`.
+"""The only access to the compiler: every kernel is decorated with :func:`kernel` or
+:func:`allocating_kernel`.
 
-Numba takes a third of a second to load, and is loaded when a kernel is first called compiled.  A daemon that serves with plain
-Python, or a command that runs no kernel, never loads it.  Nor does a command if its kernels were compiled before: kernels that
-Python calls are kept as object code too (:mod:`qbatch.planning.kernels.native`).
+Numba takes a third of a second to load, and is loaded when a kernel is first called compiled.  A
+daemon that serves with plain Python, or a command that runs no kernel, never loads it.  Nor does a
+command if its kernels were compiled before: kernels that Python calls are kept as object code too
+(:mod:`qbatch.planning.kernels.native`).
 
-Numba's cache does not notice when a callee in another file changes, so the name of the cache directory contains
-a hash of the sources of all kernels (law 6 of docs/design.md).  After a change of one kernel all are compiled
-again; without a change they load in a fraction of a second.
+Numba's cache does not notice when a callee in another file changes, so the name of the cache
+directory contains a hash of the sources of all kernels (law 6 of docs/design.md).  After a change
+of one kernel all are compiled again; without a change they load in a fraction of a second.
 
 With ``NUMBA_DISABLE_JIT=1`` the decorator returns the plain Python function: the tests and the
 coverage report use this.
@@ -40,7 +42,8 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 _KEPT_CACHES = 4
 
 _OBJECT_CALLS = 1000
-"""The number of calls of a kernel as object code, each some ten microseconds slower than by Numba, before Numba is loaded."""
+"""The number of calls of a kernel as object code, each some ten microseconds slower than by Numba,
+before Numba is loaded."""
 
 
 def sources_hash() -> str:
@@ -53,7 +56,8 @@ def sources_hash() -> str:
 
 
 def cache_root() -> Path:
-    """Return the folder that holds the caches: ``$QBATCH_CACHE``, ``$XDG_CACHE_HOME/qbatch`` or ``~/.cache/qbatch``."""
+    """Return the folder that holds the caches: ``$QBATCH_CACHE``, ``$XDG_CACHE_HOME/qbatch`` or
+    ``~/.cache/qbatch``."""
     own = os.environ.get("QBATCH_CACHE")
     if own:
         return Path(own)
@@ -71,7 +75,8 @@ def _made(folder: Path) -> None:
 
 
 def _check_ours(folder: Path) -> None:
-    """Refuse a folder into which other users may put code: its contents run as the code of the user of a kernel.
+    """Refuse a folder into which other users may put code: its contents run as the code of the user
+    of a kernel.
 
     Raises:
         InputError: names the folder and the reason.
@@ -87,14 +92,16 @@ def _check_ours(folder: Path) -> None:
                     break
     if reason:
         raise InputError(
-            f"{folder}: the compiled kernels there are not run: {reason}; take that right away (chmod go-w) and remove the "
+            f"{folder}: the compiled kernels there are not run: {reason}; take that right away "
+            "(chmod go-w) and remove the "
             "folder, which is made again, or set QBATCH_CACHE to a folder of your own"
         )
 
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the folder of the kernels in their current version; None if nothing is compiled or nothing can be written.
+    """Return the folder of the kernels in their current version; None if nothing is compiled or
+    nothing can be written.
 
     Raises:
         InputError: others may write to it, or replace it.
@@ -112,7 +119,9 @@ def cache_folder() -> Path | None:
         return None
     if is_new:
         with suppress(OSError):  # another process may be removing the same folders
-            others = [path for path in folder.parent.glob("kernels-*") if path != folder and path.is_dir()]
+            others = [
+                path for path in folder.parent.glob("kernels-*") if path != folder and path.is_dir()
+            ]
             others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
             for path in others[_KEPT_CACHES - 1 :]:
                 shutil.rmtree(path, ignore_errors=True)
@@ -131,17 +140,21 @@ def _locked(name: str) -> Iterator[None]:
     with ExitStack() as held:
         # A file system without locks is no reason not to cache.
         with suppress(OSError):
-            fcntl.flock(held.enter_context(open(f"{cache_folder()}/{name}.lock", "ab")), fcntl.LOCK_EX)
+            fcntl.flock(
+                held.enter_context(open(f"{cache_folder()}/{name}.lock", "ab")), fcntl.LOCK_EX
+            )
         _HELD.add(name)
         held.callback(_HELD.discard, name)
         yield
 
 
 def _alone(compiled: Any, name: str) -> Any:
-    """Let one process at a time compile a kernel, or load it from the cache; another that needs it then finds it there.
+    """Let one process at a time compile a kernel, or load it from the cache; another that needs it
+    then finds it there.
 
-    Numba numbers the file of a variant after those in the index that it has just read.  Of two processes that save their
-    first variants at once, one could otherwise find the other's code under its own signature, and run it.
+    Numba numbers the file of a variant after those in the index that it has just read.  Of two
+    processes that save their first variants at once, one could otherwise find the other's code
+    under its own signature, and run it.
     """
     from numba.core.compiler_lock import global_compiler_lock
 
@@ -149,7 +162,8 @@ def _alone(compiled: Any, name: str) -> Any:
         compile_variant = compiled.compile
 
         def compile_alone(signature: Any) -> Any:
-            # The compiler's lock comes first: another thread of this process may hold it, and need this kernel.
+            # The compiler's lock comes first: another thread of this process may hold it, and need
+            # this kernel.
             with global_compiler_lock, _locked(name):
                 return compile_variant(signature)
 
@@ -172,7 +186,8 @@ def is_loaded() -> bool:
 
 
 def when_loaded(tell: Callable[[], None]) -> None:
-    """Have a function called when the compiler is loaded: now, or before a kernel is first called compiled."""
+    """Have a function called when the compiler is loaded: now, or before a kernel is first called
+    compiled."""
     if is_loaded():
         tell()
     else:
@@ -181,7 +196,8 @@ def when_loaded(tell: Callable[[], None]) -> None:
 
 @cache
 def _numba() -> Any:
-    """Load the compiler and register :class:`Kernel`, so that a kernel can call another by what it compiles to."""
+    """Load the compiler and register :class:`Kernel`, so that a kernel can call another by what it
+    compiles to."""
     for tell in _WHEN_LOADED:
         tell()
     import numba
@@ -207,9 +223,12 @@ def _hash_of(file: str) -> str | None:
 
 
 class Kernel:
-    """A kernel: ``py_func`` is its Python function, ``compiled`` exists after its first call; ``is_outside``: a user's kernel."""
+    """A kernel: ``py_func`` is its Python function, ``compiled`` exists after its first call;
+    ``is_outside``: a user's kernel."""
 
-    def __init__(self, function: FunctionType, constants: dict[str, Any] | None = None, **options: Any) -> None:
+    def __init__(
+        self, function: FunctionType, constants: dict[str, Any] | None = None, **options: Any
+    ) -> None:
         self.py_func = function
         self._constants = constants or {}
         self.__wrapped__ = function
@@ -233,8 +252,9 @@ class Kernel:
     def qualified_name(self) -> str:
         """Its name, with a hash of the values in its closure.
 
-        Numba names code by the function and a count in its process.  Two kernels of one factory, each the first that its
-        process compiled, would share a name in a process that loads both, and with it the types of returned arrays.
+        Numba names code by the function and a count in its process.  Two kernels of one factory,
+        each the first that its process compiled, would share a name in a process that loads both,
+        and with it the types of returned arrays.
         """
         name = self.py_func.__code__.co_qualname
         if self._identity is None or not (self._closure or self._constants or self.is_outside):
@@ -255,22 +275,28 @@ class Kernel:
 
     @cached_property
     def _identity(self) -> str | None:
-        """Its identity, with the values in its closure; None if there is none, because a value is no number, text or
-        kernel, or the kernel was read from no file.  Then each process compiles it."""
+        """Its identity, with the values in its closure; None if there is none, because a value is
+        no number, text or kernel, or the kernel was read from no file.  Then each process compiles
+        it."""
         names = tuple(self._constants)
-        values = [each._identity if isinstance(each, Kernel) else each for each in (*self._closure, *self._constants.values())]
+        values = [
+            each._identity if isinstance(each, Kernel) else each
+            for each in (*self._closure, *self._constants.values())
+        ]
         if not all(isinstance(value, int | float | str) for value in values):
             return None
         made_with = f"{names}{values}" if values else ""
         if self.is_outside:
             if self._source is None:
                 return None
-            # The cache folder has the hash of the package's sources; a user's kernel is identified by its own source.
+            # The cache folder has the hash of the package's sources; a user's kernel is identified
+            # by its own source.
             made_with += self._source
         return f"{self.py_func.__module__}.{self.py_func.__code__.co_qualname}{made_with}"
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the kernel compiled: as its object code if that was kept and the compiler is not loaded, else by Numba."""
+        """Call the kernel compiled: as its object code if that was kept and the compiler is not
+        loaded, else by Numba."""
         if not is_loaded() and (loaded := self._object(arguments)) is not None:
             return loaded(*arguments)
         compiled = self.compiled
@@ -281,7 +307,8 @@ class Kernel:
         return result
 
     def _object(self, arguments: tuple[Any, ...]) -> native.Loaded | None:
-        """Return its object code for these arguments; None if there is none, or so many calls were made that Numba pays off."""
+        """Return its object code for these arguments; None if there is none, or so many calls were
+        made that Numba pays off."""
         self._calls += 1
         folder, variant = cache_folder(), self._variant(arguments)
         if folder is None or variant is None or self._calls > _OBJECT_CALLS:
@@ -296,7 +323,9 @@ class Kernel:
             return
         types = tuple(map(_numba().typeof, arguments))
         with suppress(OSError, AttributeError):
-            native.keep(folder, self.qualified_name, variant, self.compiled.overloads[types], arguments)
+            native.keep(
+                folder, self.qualified_name, variant, self.compiled.overloads[types], arguments
+            )
 
     def _variant(self, arguments: tuple[Any, ...]) -> str | None:
         types = native.described(arguments)
@@ -306,19 +335,28 @@ class Kernel:
 def kernel(function: Function) -> Function:
     """Compile ``function`` with Numba on its first call, cached on disk if a cache can be written.
 
-    Such a kernel makes no array.  So it is compiled without Numba's reference counts: the caller holds every
-    array that it passes, and counting each of them at every call cost a quarter of a replay.
+    Such a kernel makes no array.  So it is compiled without Numba's reference counts: the caller
+    holds every array that it passes, and counting each of them at every call cost a quarter of a
+    replay.
     """
-    return function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function), _nrt=False))
+    return (
+        function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function), _nrt=False))
+    )
 
 
 def inlined_kernel(function: Function) -> Function:
-    """Compile ``function`` like :func:`kernel`, into every kernel that calls it: a call would copy each part of the tables."""
-    return function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function), _nrt=False, forceinline=True))
+    """Compile ``function`` like :func:`kernel`, into every kernel that calls it: a call would copy
+    each part of the tables."""
+    return (
+        function
+        if IS_PLAIN
+        else cast(Function, Kernel(cast(FunctionType, function), _nrt=False, forceinline=True))
+    )
 
 
 def allocating_kernel(function: Function) -> Function:
-    """Compile ``function`` like :func:`kernel`, with reference counts: for kernels that make arrays.
+    """Compile ``function`` like :func:`kernel`, with reference counts: for kernels that make
+    arrays.
 
     A kernel that a :func:`kernel` calls must not return an array: nothing would free it.
     """
@@ -326,21 +364,30 @@ def allocating_kernel(function: Function) -> Function:
 
 
 def with_constants(made: Function, **constants: Any) -> Function:
-    """Return a kernel with other values for some names of its module; the compiler takes them, also kernels, as constants."""
+    """Return a kernel with other values for some names of its module; the compiler takes them, also
+    kernels, as constants."""
     source = cast(FunctionType, getattr(made, "py_func", made))
     names = {**source.__globals__, **constants}
-    function = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
+    function = FunctionType(
+        source.__code__, names, source.__name__, source.__defaults__, source.__closure__
+    )
     function.__doc__, function.__module__ = source.__doc__, source.__module__
     return cast(Function, function if IS_PLAIN else Kernel(function, constants, _nrt=False))
 
 
 def is_kept(kernel: Callable[..., Any]) -> bool:
-    """Return whether a kernel can be called, at least with some arguments, without loading the compiler."""
+    """Return whether a kernel can be called, at least with some arguments, without loading the
+    compiler."""
     folder = cache_folder()
-    return isinstance(kernel, Kernel) and folder is not None and native.is_kept(folder, kernel.qualified_name)
+    return (
+        isinstance(kernel, Kernel)
+        and folder is not None
+        and native.is_kept(folder, kernel.qualified_name)
+    )
 
 
 def is_warm(name: str) -> bool:
-    """Return whether the kernel of this name is probably on disk already (if not, its first call compiles)."""
+    """Return whether the kernel of this name is probably on disk already (if not, its first call
+    compiles)."""
     folder = cache_folder()
     return IS_PLAIN or (folder is not None and any(folder.rglob(f"*.{name}-*.nbi")))

@@ -32,11 +32,17 @@ from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 @cache
 def pool_pass(one_pass: Callable[..., int], is_ordered: bool) -> Callable[..., int]:
-    """Return the pass of a list scheduler of a pool; ``is_ordered``: the queue is sorted before it."""
+    """Return the pass of a list scheduler of a pool; ``is_ordered``: the queue is sorted before
+    it."""
 
     @allocating_kernel
     def pass_in_order(
-        rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array, started: Int64Array
+        rules: PoolList,
+        instant: Instant,
+        jobs: JobColumns,
+        waiting: Int64Array,
+        parts: Int64Array,
+        started: Int64Array,
     ) -> int:
         behind = 0
         if rules.order == SJF_BEHIND:
@@ -44,7 +50,16 @@ def pool_pass(one_pass: Callable[..., int], is_ordered: bool) -> Callable[..., i
         queue = waiting[instant.head : instant.tail]
         rows = in_order(rules.order, instant.now, queue, behind, jobs.submit, jobs.estimate)
         whole = Instant(
-            instant.now, instant.free, 0, rows.shape[0], 0, instant.parts, instant.first_arrived, instant.arrived, 0, 0
+            instant.now,
+            instant.free,
+            0,
+            rows.shape[0],
+            0,
+            instant.parts,
+            instant.first_arrived,
+            instant.arrived,
+            0,
+            0,
         )
         return one_pass(rules, whole, jobs, rows, parts, started)
 
@@ -53,19 +68,39 @@ def pool_pass(one_pass: Callable[..., int], is_ordered: bool) -> Callable[..., i
 
 @cache
 def pool_pass_apart(a_pass: Callable[..., int]) -> Callable[..., int]:
-    """Return the same pass of a pool over all waiting jobs, which leaves the arrays of the running jobs as they are."""
+    """Return the same pass of a pool over all waiting jobs, which leaves the arrays of the running
+    jobs as they are."""
 
     @allocating_kernel
     def apart(
-        order: int, depth: int, space: int, now: int, free: int, scan_from: int, submit: Int64Array, procs: Int64Array,
-        estimate: Int64Array, waiting: Int64Array, ends: Int64Array, amounts: Int64Array, running: int, started: Int64Array,
-    ) -> int:  # fmt: skip
+        order: int,
+        depth: int,
+        space: int,
+        now: int,
+        free: int,
+        scan_from: int,
+        submit: Int64Array,
+        procs: Int64Array,
+        estimate: Int64Array,
+        waiting: Int64Array,
+        ends: Int64Array,
+        amounts: Int64Array,
+        running: int,
+        started: Int64Array,
+    ) -> int:
         parts = np.empty((4, running + started.shape[0]), np.int64)
         for place in range(running):
             parts[END, place], parts[PROCS, place] = ends[place], amounts[place]
         instant = Instant(now, free, 0, waiting.shape[0], scan_from, running, 0, 0, 0, 0)
         jobs = JobColumns(submit, procs, estimate, np.empty((0, 0), np.int64))
-        return a_pass(PoolList(order, depth, np.empty((2, space), np.int64)), instant, jobs, waiting, parts, started)
+        return a_pass(
+            PoolList(order, depth, np.empty((2, space), np.int64)),
+            instant,
+            jobs,
+            waiting,
+            parts,
+            started,
+        )
 
     return cast(Callable[..., int], apart)
 
@@ -75,7 +110,13 @@ def pool_scheduler(a_pass: Callable[..., int]) -> Callable[..., int]:
     """Return the ``decide`` of a list scheduler of a pool with this pass."""
 
     @inlined_kernel
-    def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: PoolList) -> int:
+    def decide(
+        instant: Instant,
+        jobs: JobColumns,
+        state: StateTables,
+        done: ScheduleTable,
+        memory: PoolList,
+    ) -> int:
         if instant.free == 0 or instant.head == instant.tail:
             return 0
         return a_pass(memory, instant, jobs, state.waiting, state.parts, state.started)
@@ -86,11 +127,13 @@ def pool_scheduler(a_pass: Callable[..., int]) -> Callable[..., int]:
 class HostList(NamedTuple):
     """A list scheduler of hosts (a pool is one).
 
-    Its first fields are the order of the queue, the number of reservations, ``weights[6]`` of the priority, whether the pass
-    ends at the first job that does not fit, and whether reservations stay.
+    Its first fields are the order of the queue, the number of reservations, ``weights[6]`` of the
+    priority, whether the pass ends at the first job that does not fit, and whether reservations
+    stay.
 
-    ``bypasses[R]``: how often other jobs bypassed a job; empty if that has no weight.  ``held[3, n]``: row, host and start of
-    each reservation of the last pass, ``holders[KEPT]`` in number, of which the first ``holders[HELD]`` stay.
+    ``bypasses[R]``: how often other jobs bypassed a job; empty if that has no weight.  ``held[3,
+    n]``: row, host and start of each reservation of the last pass, ``holders[KEPT]`` in number, of
+    which the first ``holders[HELD]`` stay.
     """
 
     order: int
@@ -108,24 +151,44 @@ HELD, KEPT = 0, 1
 
 
 @kernel
-def decide_on_hosts(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: HostList) -> int:
+def decide_on_hosts(
+    instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: HostList
+) -> int:
     """Make one pass of a list scheduler of hosts (docs/spec/papers.md 3.3 and 3.7)."""
     # A reservation that stays is made even if nothing can start.
     if instant.head == instant.tail or (instant.free == 0 and not memory.is_sticky):
         return 0
-    return list_pass(instant, jobs, state.waiting, state.hosts, state.parts, state.started, state.places, memory)
+    return list_pass(
+        instant, jobs, state.waiting, state.hosts, state.parts, state.started, state.places, memory
+    )
 
 
 @allocating_kernel
 def list_pass(
-    instant: Instant, jobs: JobColumns, waiting: Int64Array, hosts: Int64Array, parts: Int64Array, started: Int64Array,
-    places: Int64Array, memory: HostList,
-) -> int:  # fmt: skip
-    """Make one pass over the queue; write the rows that start into ``started`` and their hosts into ``places``, and
-    return their number.  ``hosts``, ``parts``: as for :func:`host_pass`."""
+    instant: Instant,
+    jobs: JobColumns,
+    waiting: Int64Array,
+    hosts: Int64Array,
+    parts: Int64Array,
+    started: Int64Array,
+    places: Int64Array,
+    memory: HostList,
+) -> int:
+    """Make one pass over the queue; write the rows that start into ``started`` and their hosts into
+    ``places``, and return their number.  ``hosts``, ``parts``: as for :func:`host_pass`."""
     looked = looked_through(instant.now, jobs, waiting[instant.head : instant.tail], 0, memory)
     count, kept = host_pass(
-        instant, jobs, hosts, parts, looked, memory.depth, memory.is_stopping, memory.holders[HELD], memory.held, started, places
+        instant,
+        jobs,
+        hosts,
+        parts,
+        looked,
+        memory.depth,
+        memory.is_stopping,
+        memory.holders[HELD],
+        memory.held,
+        started,
+        places,
     )
     note_pass(looked, started, count, kept, memory)
     return count
@@ -133,11 +196,27 @@ def list_pass(
 
 @allocating_kernel
 def list_pass_apart(
-    now: int, free: int, submit: Int64Array, procs: Int64Array, estimate: Int64Array, asked: Int64Array, waiting: Int64Array,
-    hosts: Int64Array, parts: Int64Array, begun: Int64Array, order: int, depth: int, weights: Float64Array, is_stopping: bool,
-    is_sticky: bool, bypasses: Float64Array, held: Int64Array, holders: Int64Array,
-) -> int:  # fmt: skip
-    """Make the pass of :func:`list_pass` over all waiting jobs; write the starts and their hosts into ``begun[2, n]``.
+    now: int,
+    free: int,
+    submit: Int64Array,
+    procs: Int64Array,
+    estimate: Int64Array,
+    asked: Int64Array,
+    waiting: Int64Array,
+    hosts: Int64Array,
+    parts: Int64Array,
+    begun: Int64Array,
+    order: int,
+    depth: int,
+    weights: Float64Array,
+    is_stopping: bool,
+    is_sticky: bool,
+    bypasses: Float64Array,
+    held: Int64Array,
+    holders: Int64Array,
+) -> int:
+    """Make the pass of :func:`list_pass` over all waiting jobs; write the starts and their hosts
+    into ``begun[2, n]``.
 
     A call from Python with named tuples costs twice as much.
     """
@@ -149,12 +228,30 @@ def list_pass_apart(
 
 @allocating_kernel
 def list_pass_of_pool(
-    now: int, free: int, there: int, submit: Int64Array, procs: Int64Array, estimate: Int64Array, asked: Int64Array,
-    waiting: Int64Array, ends: Int64Array, amounts: Int64Array, running: int, started: Int64Array, reserves: bool,
-    order: int, depth: int, weights: Float64Array, is_stopping: bool, is_sticky: bool, bypasses: Float64Array, held: Int64Array,
+    now: int,
+    free: int,
+    there: int,
+    submit: Int64Array,
+    procs: Int64Array,
+    estimate: Int64Array,
+    asked: Int64Array,
+    waiting: Int64Array,
+    ends: Int64Array,
+    amounts: Int64Array,
+    running: int,
+    started: Int64Array,
+    reserves: bool,
+    order: int,
+    depth: int,
+    weights: Float64Array,
+    is_stopping: bool,
+    is_sticky: bool,
+    bypasses: Float64Array,
+    held: Int64Array,
     holders: Int64Array,
-) -> int:  # fmt: skip
-    """Make the pass of :func:`list_pass` over all waiting jobs of a pool; ``ends`` and ``amounts``: of the ``running`` jobs.
+) -> int:
+    """Make the pass of :func:`list_pass` over all waiting jobs of a pool; ``ends`` and ``amounts``:
+    of the ``running`` jobs.
 
     ``reserves``: reservations are made even if nothing can start.
     """
@@ -166,30 +263,61 @@ def list_pass_of_pool(
     for place in range(running):
         parts[END, place], parts[PROCS, place] = ends[place], amounts[place]
     count = list_pass_apart(
-        now, free, submit, procs, estimate, asked, waiting, hosts, parts, begun, order, depth, weights, is_stopping, is_sticky,
-        bypasses, held, holders,
-    )  # fmt: skip
+        now,
+        free,
+        submit,
+        procs,
+        estimate,
+        asked,
+        waiting,
+        hosts,
+        parts,
+        begun,
+        order,
+        depth,
+        weights,
+        is_stopping,
+        is_sticky,
+        bypasses,
+        held,
+        holders,
+    )
     for place in range(count):
         started[place] = begun[ROW, place]
     return count
 
 
 @allocating_kernel
-def start_in_order(instant: Instant, jobs: JobColumns, state: StateTables, rows: Int64Array, depth: int) -> int:
-    """Make one pass over waiting rows in the given order: start what fits with the reservations of the first ``depth`` others.
+def start_in_order(
+    instant: Instant, jobs: JobColumns, state: StateTables, rows: Int64Array, depth: int
+) -> int:
+    """Make one pass over waiting rows in the given order: start what fits with the reservations of
+    the first ``depth`` others.
 
     The starts are in ``state.started`` and ``state.places``; return their number.
     """
     reserved = np.empty((3, min(depth, rows.shape[0])), np.int64)
     return host_pass(
-        instant, jobs, state.hosts, state.parts, rows, depth, False, 0, reserved, state.started, state.places
+        instant,
+        jobs,
+        state.hosts,
+        state.parts,
+        rows,
+        depth,
+        False,
+        0,
+        reserved,
+        state.started,
+        state.places,
     )[0]
 
 
 @allocating_kernel
-def looked_through(now: int, jobs: JobColumns, rows: Int64Array, behind: int, memory: HostList) -> Int64Array:
-    """Return waiting rows, given in order of sequence, in the order of a scan: the holders of reservations come first,
-    the oldest before the others.
+def looked_through(
+    now: int, jobs: JobColumns, rows: Int64Array, behind: int, memory: HostList
+) -> Int64Array:
+    """Return waiting rows, given in order of sequence, in the order of a scan: the holders of
+    reservations come first, the oldest before the others.
 
     ``behind``: for the order ``SJF_BEHIND``, the number of rows that stay in order of sequence.
     """
@@ -219,12 +347,22 @@ def row_priorities(now: int, jobs: JobColumns, rows: Int64Array, memory: HostLis
     if memory.weights[BYPASS] != 0.0:
         for place in range(rows.shape[0]):
             passed_by[place] = memory.bypasses[rows[place]]
-    return priorities(now, rows, jobs.submit, jobs.procs, jobs.asked[MEMORY], jobs.estimate, passed_by, memory.weights)
+    return priorities(
+        now,
+        rows,
+        jobs.submit,
+        jobs.procs,
+        jobs.asked[MEMORY],
+        jobs.estimate,
+        passed_by,
+        memory.weights,
+    )
 
 
 @kernel
 def forget_holders(waiting: Int64Array, returned: Int64Array, memory: HostList) -> None:
-    """Forget the reservations of jobs that no longer wait, or had a trial run that ended in this round (``returned``)."""
+    """Forget the reservations of jobs that no longer wait, or had a trial run that ended in this
+    round (``returned``)."""
     kept, held = 0, memory.held
     for place in range(memory.holders[HELD]):
         row, stays = held[ROW, place], False
@@ -240,8 +378,11 @@ def forget_holders(waiting: Int64Array, returned: Int64Array, memory: HostList) 
 
 
 @kernel
-def note_pass(rows: Int64Array, started: Int64Array, count: int, kept: int, memory: HostList) -> None:
-    """Record a pass over rows: how many of ``started`` start, and how many reservations are in ``held``.
+def note_pass(
+    rows: Int64Array, started: Int64Array, count: int, kept: int, memory: HostList
+) -> None:
+    """Record a pass over rows: how many of ``started`` start, and how many reservations are in
+    ``held``.
 
     Each job that still waits was bypassed once more by each start that is after it in the order.
     """

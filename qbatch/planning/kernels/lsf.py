@@ -1,7 +1,9 @@
-"""The NCSA-LSF* scheduler of the Origin 2000: class limits by host and system-wide, special reservations of whole hosts.
+"""The NCSA-LSF* scheduler of the Origin 2000: class limits by host and system-wide, special
+reservations of whole hosts.
 
-Source: Chiang and Vernon 2001, section 2.1; readings in docs/spec/papers.md 3.2 and 3.7, item 10.  A *special* is a job that has
-waited longer than the reserve wait of its class: the host that it asked for starts no other job until it fits.
+Source: Chiang and Vernon 2001, section 2.1; readings in docs/spec/papers.md 3.2 and 3.7, item 10.
+ A *special* is a job that has waited longer than the reserve wait of its class: the host that it
+asked for starts no other job until it fits.
 """
 
 from __future__ import annotations
@@ -14,31 +16,34 @@ from qbatch.planning.kernels.tables import Instant, JobColumns, ScheduleTable, S
 from qbatch.planning.kernels.types import Int64Array
 
 TIME, SIZE, MAY, USER = 0, 1, 2, 3
-"""Rows of ``jobs[4, row]``: the time class and the size class as classes of ``quota``, whether a class accepts the job at all,
-and the user, from 0, if the machine limits users (else 0)."""
+"""Rows of ``jobs[4, row]``: the time class and the size class as classes of ``quota``, whether a
+class accepts the job at all, and the user, from 0, if the machine limits users (else 0)."""
 
 MAY_START, HAS_BEGUN = 1, 2
 """Values of ``MAY`` other than 0 (no class accepts the job): it waits; it no longer waits."""
 
 FREE, FREE_MEMORY, CPUS, MEMORY, SPECIAL, HAS_ENDED = 0, 1, 2, 3, 4, 5
-"""Rows of ``hosts[6, host]``: the free processors and memory, and the totals, in the order of the tables of the core; the row
-that the host is kept for (-1: none), whether a job ended there."""
+"""Rows of ``hosts[6, host]``: the free processors and memory, and the totals, in the order of the
+tables of the core; the row that the host is kept for (-1: none), whether a job ended there."""
 
 GOES_FIRST, RESERVE_WAIT = 0, 1
-"""Rows of ``rules[2, class]``: whether a time class goes first, its reserve wait (-1: it never asks for a special)."""
+"""Rows of ``rules[2, class]``: whether a time class goes first, its reserve wait (-1: it never asks
+for a special)."""
 
 MOST, RUNNING = 0, 1
-"""``quota[2, place, class]``: how many jobs may run and how many do.  Places are the hosts, then the whole machine, then users;
-classes are the time classes, then the size classes, then all jobs together."""
+"""``quota[2, place, class]``: how many jobs may run and how many do.  Places are the hosts, then
+the whole machine, then users; classes are the time classes, then the size classes, then all jobs
+together."""
 
 
 class ClassTables(NamedTuple):
     """The jobs by the classes of a machine.
 
-    ``jobs``, ``hosts``, ``rules``, ``quota``: see above.  ``sweep``: hosts in the order of the sweep, the restricted
-    ones first.  ``order``: by host, the size classes that it serves in their order (-1: no more).  ``ranks``: by host,
-    time class and size class, the index of the size class in that order (-1: such jobs do not run there).  ``begun[2,
-    P]`` receives the row and the host of each start.
+    ``jobs``, ``hosts``, ``rules``, ``quota``: see above.  ``sweep``: hosts in the order of the
+    sweep, the restricted ones first.  ``order``: by host, the size classes that it serves in their
+    order (-1: no more).  ``ranks``: by host, time class and size class, the index of the size class
+    in that order (-1: such jobs do not run there).  ``begun[2, P]`` receives the row and the host
+    of each start.
     """
 
     jobs: Int64Array
@@ -63,7 +68,9 @@ def could_hold(host: int, row: int, asked: JobColumns, memory: ClassTables) -> b
 @inlined_kernel
 def is_free_for(host: int, row: int, asked: JobColumns, hosts: Int64Array) -> bool:
     """Return whether processors and memory are free for a job now."""
-    has_memory = hosts[MEMORY, host] == 0 or hosts[FREE_MEMORY, host] >= asked.asked[tables.MEMORY, row]
+    has_memory = (
+        hosts[MEMORY, host] == 0 or hosts[FREE_MEMORY, host] >= asked.asked[tables.MEMORY, row]
+    )
     return bool(hosts[FREE, host] >= asked.procs[row] and has_memory)
 
 
@@ -75,7 +82,8 @@ def is_full(place: int, each: int, quota: Int64Array) -> bool:
 
 @kernel
 def is_limited(row: int, jobs: Int64Array, hosts: Int64Array, quota: Int64Array) -> bool:
-    """Return whether the machine, or the job's user, is at the limit of running jobs of one of the job's classes."""
+    """Return whether the machine, or the job's user, is at the limit of running jobs of one of the
+    job's classes."""
     machine = hosts.shape[1]
     everything = quota.shape[2] - 1
     for place in (machine, machine + 1 + jobs[USER, row]):
@@ -86,9 +94,11 @@ def is_limited(row: int, jobs: Int64Array, hosts: Int64Array, quota: Int64Array)
 
 
 @kernel
-def count_running(sign: int, host: int, row: int, jobs: Int64Array, machine: int, quota: Int64Array) -> None:
-    """Count a job as running (``sign`` 1), or no longer (-1): on its host, on the machine (the place after the hosts),
-    and for its user."""
+def count_running(
+    sign: int, host: int, row: int, jobs: Int64Array, machine: int, quota: Int64Array
+) -> None:
+    """Count a job as running (``sign`` 1), or no longer (-1): on its host, on the machine (the
+    place after the hosts), and for its user."""
     for place in (host, machine, machine + 1 + jobs[USER, row]):
         for each in (jobs[TIME, row], jobs[SIZE, row], quota.shape[2] - 1):
             quota[RUNNING, place, each] += sign
@@ -118,11 +128,15 @@ def begin(host: int, row: int, asked: JobColumns, memory: ClassTables, count: in
 
 
 @kernel
-def ask_special(host: int, now: int, queue: Int64Array, asked: JobColumns, memory: ClassTables) -> int:
-    """Return the job of highest priority for a host that has waited longer than its reserve wait, -1 for none.
+def ask_special(
+    host: int, now: int, queue: Int64Array, asked: JobColumns, memory: ClassTables
+) -> int:
+    """Return the job of highest priority for a host that has waited longer than its reserve wait,
+    -1 for none.
 
-    The priority is the host's order of size classes, then time classes that go first, then sequence.  Jobs with a special
-    somewhere, of a class that the host does not serve, too large for it, or at their system limit do not ask.
+    The priority is the host's order of size classes, then time classes that go first, then
+    sequence.  Jobs with a special somewhere, of a class that the host does not serve, too large for
+    it, or at their system limit do not ask.
     """
     jobs, hosts, rules = memory.jobs, memory.hosts, memory.rules
     best, best_rank = -1, 1 << 30
@@ -148,10 +162,12 @@ def ask_special(host: int, now: int, queue: Int64Array, asked: JobColumns, memor
 def schedule_size(
     host: int, size: int, queue: Int64Array, asked: JobColumns, memory: ClassTables, count: int
 ) -> tuple[int, bool]:
-    """Start the jobs of one size class that may start on one host, first those of time classes that go first.
+    """Start the jobs of one size class that may start on one host, first those of time classes that
+    go first.
 
     Returns:
-        The number of starts so far, and whether a job that might run here does not fit (it is *blocked*).
+        The number of starts so far, and whether a job that might run here does not fit (it is
+        *blocked*).
     """
     jobs, hosts, quota, is_blocked = memory.jobs, memory.hosts, memory.quota, False
     for turn in range(2):
@@ -175,7 +191,9 @@ def schedule_size(
 
 
 @kernel
-def schedule_host(host: int, queue: Int64Array, asked: JobColumns, memory: ClassTables, count: int) -> int:
+def schedule_host(
+    host: int, queue: Int64Array, asked: JobColumns, memory: ClassTables, count: int
+) -> int:
     """Start what may start on one host; return the number of starts so far.
 
     A special at the system limit of its class neither starts nor blocks, and stays special.
@@ -183,7 +201,9 @@ def schedule_host(host: int, queue: Int64Array, asked: JobColumns, memory: Class
     jobs, hosts, quota, order = memory.jobs, memory.hosts, memory.quota, memory.order
     special = hosts[SPECIAL, host]
     if special >= 0 and not is_limited(special, jobs, hosts, quota):
-        is_at_limit = is_full(host, jobs[SIZE, special], quota) or is_full(host, jobs[TIME, special], quota)
+        is_at_limit = is_full(host, jobs[SIZE, special], quota) or is_full(
+            host, jobs[TIME, special], quota
+        )
         if is_at_limit or not is_free_for(host, special, asked, hosts):
             return count
         count = begin(host, special, asked, memory, count)
@@ -201,7 +221,8 @@ def schedule_host(host: int, queue: Int64Array, asked: JobColumns, memory: Class
 
 @kernel
 def lsf_pass(now: int, queue: Int64Array, asked: JobColumns, memory: ClassTables) -> int:
-    """Make one pass: a special step for each host on which a job has ended, then sweeps over all hosts until one starts no job.
+    """Make one pass: a special step for each host on which a job has ended, then sweeps over all
+    hosts until one starts no job.
 
     Return the number of starts.
     """
@@ -210,7 +231,9 @@ def lsf_pass(now: int, queue: Int64Array, asked: JobColumns, memory: ClassTables
         if hosts[HAS_ENDED, host] and hosts[SPECIAL, host] < 0:
             row = ask_special(host, now, queue, asked, memory)
             if row >= 0:
-                is_at_limit = is_full(host, jobs[SIZE, row], quota) or is_full(host, jobs[TIME, row], quota)
+                is_at_limit = is_full(host, jobs[SIZE, row], quota) or is_full(
+                    host, jobs[TIME, row], quota
+                )
                 if not is_at_limit and is_free_for(host, row, asked, hosts):
                     count = begin(host, row, asked, memory, count)
                 else:
@@ -224,8 +247,11 @@ def lsf_pass(now: int, queue: Int64Array, asked: JobColumns, memory: ClassTables
 
 
 @kernel
-def decide_lsf(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: ClassTables) -> int:
-    """Make one pass of LSF*; a special may be requested on a host where a job ended in this round."""
+def decide_lsf(
+    instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: ClassTables
+) -> int:
+    """Make one pass of LSF*; a special may be requested on a host where a job ended in this
+    round."""
     hosts = memory.hosts
     for host in range(hosts.shape[1]):
         hosts[FREE, host] = state.hosts[tables.FREE, tables.CPUS, host]

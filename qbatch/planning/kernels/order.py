@@ -1,7 +1,8 @@
-"""The orders in which a policy may scan the queue, as sort keys: less comes first, ties by sequence.
+"""The orders in which a policy may scan the queue, as sort keys: less comes first, ties by
+sequence.
 
-Keys are integers, or doubles computed from integers by one division, so that they are the same in every
-driver and on every machine (law 5 of docs/design.md).
+Keys are integers, or doubles computed from integers by one division, so that they are the same in
+every driver and on every machine (law 5 of docs/design.md).
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from qbatch.planning.kernels.orders import FCFS, LXF, SJF_BEHIND
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 SHORTEST_EXPANDED = 60_000_000
-"""The least divisor of an expansion factor, an estimate in microseconds (docs/spec/papers.md 3.7, item 4)."""
+"""The least divisor of an expansion factor, an estimate in microseconds (docs/spec/papers.md 3.7,
+item 4)."""
 
 
 @kernel
 def first_from(values: Int64Array, count: int, least: int) -> int:
-    """Return the first of ``count`` indices at which an ascending value is ``least`` or more, ``count`` if there is none."""
+    """Return the first of ``count`` indices at which an ascending value is ``least`` or more,
+    ``count`` if there is none."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
@@ -31,10 +34,11 @@ def first_from(values: Int64Array, count: int, least: int) -> int:
 
 @allocating_kernel
 def stable_order(keys: Int64Array | Float64Array) -> Int64Array:
-    """Return the indices of ``keys`` in ascending order, ties in order of index (a bottom-up merge sort).
+    """Return the indices of ``keys`` in ascending order, ties in order of index (a bottom-up merge
+    sort).
 
-    It works for integer and for floating keys.  NumPy's own sort gives the same result and takes four times as long to
-    compile as everything else here.
+    It works for integer and for floating keys.  NumPy's own sort gives the same result and takes
+    four times as long to compile as everything else here.
     """
     count = keys.shape[0]
     order = np.arange(count)
@@ -69,7 +73,8 @@ def sorted_by(keys: Int64Array | Float64Array, rows: Int64Array) -> Int64Array:
 
 @kernel
 def is_less(first: int, over: int, second: int, under: int) -> bool:
-    """Return whether ``first / over`` is less than ``second / under``, exactly, without products that could overflow.
+    """Return whether ``first / over`` is less than ``second / under``, exactly, without products
+    that could overflow.
 
     Numerators are at least 0, denominators positive.
     """
@@ -85,7 +90,8 @@ def is_less(first: int, over: int, second: int, under: int) -> bool:
 
 
 WAIT, XFACTOR, WIDTH, SPACE, BOTH, BYPASS = range(6)
-"""Indices of the weights: wait (hours), expansion factor, processors, memory, the larger of both, bypasses."""
+"""Indices of the weights: wait (hours), expansion factor, processors, memory, the larger of both,
+bypasses."""
 
 HOUR = 3_600_000_000.0
 MEBIBYTE = float(2**20)
@@ -96,10 +102,17 @@ MEMORY_OF_A_PROCESSOR = 358.4
 
 @allocating_kernel
 def priorities(
-    now: int, rows: Int64Array, submit: Int64Array, procs: Int64Array, memory: Int64Array, estimate: Int64Array,
-    bypasses: Float64Array, weights: Float64Array,
-) -> Float64Array:  # fmt: skip
-    """Return the priority of each row at this instant (docs/spec/papers.md 3.7, item 4): doubles from integers.
+    now: int,
+    rows: Int64Array,
+    submit: Int64Array,
+    procs: Int64Array,
+    memory: Int64Array,
+    estimate: Int64Array,
+    bypasses: Float64Array,
+    weights: Float64Array,
+) -> Float64Array:
+    """Return the priority of each row at this instant (docs/spec/papers.md 3.7, item 4): doubles
+    from integers.
 
     ``bypasses``: how often other jobs bypassed each row, one entry per row of ``rows``.
     """
@@ -110,11 +123,17 @@ def priorities(
         wait = now - submit[row]
         asked = max(estimate[row], SHORTEST_EXPANDED)
         total = weights[WAIT] * (wait / HOUR) + weights[XFACTOR] * ((wait + asked) / asked)
-        # A term of weight 0 would add +0.0 to a positive number: without it, every bit stays the same.
+        # A term of weight 0 would add +0.0 to a positive number: without it, every bit stays the
+        # same.
         if has_size:
             width = float(procs[row])
             space = memory[row] / MEBIBYTE / MEMORY_OF_A_PROCESSOR
-            total = total + weights[WIDTH] * width + weights[SPACE] * space + weights[BOTH] * max(width, space)
+            total = (
+                total
+                + weights[WIDTH] * width
+                + weights[SPACE] * space
+                + weights[BOTH] * max(width, space)
+            )
         if weights[BYPASS] != 0.0:
             total = total + weights[BYPASS] * bypasses[place]
         found[place] = total
@@ -127,9 +146,9 @@ def in_order(
 ) -> Int64Array:
     """Return rows, given in order of sequence, in an order that has no weights.
 
-    ``FCFS``: unchanged.  ``SJF``: shortest estimate first; ``SJF_BEHIND``: the first ``behind`` rows unchanged, then ``SJF``.
-    ``LXF``: largest expansion factor first, that is (wait + estimate) / estimate with the estimate at least a minute (Chiang and
-    Vernon 2001, section 2.2).
+    ``FCFS``: unchanged.  ``SJF``: shortest estimate first; ``SJF_BEHIND``: the first ``behind``
+    rows unchanged, then ``SJF``. ``LXF``: largest expansion factor first, that is (wait + estimate)
+    / estimate with the estimate at least a minute (Chiang and Vernon 2001, section 2.2).
     """
     if order == FCFS:
         return rows.copy()

@@ -1,4 +1,5 @@
-"""The names of the orders in which a policy may scan the queue; this module does not import the compiler."""
+"""The names of the orders in which a policy may scan the queue; this module does not import the
+compiler."""
 
 from __future__ import annotations
 

@@ -1,19 +1,22 @@
 """The plan of conservative backfilling: a reservation for every queued job, kept between passes.
 
-Source: Feitelson and Weil 1998, sections 2.1 and 2.2; the order of events at one instant is that of docs/design.md.
+Source: Feitelson and Weil 1998, sections 2.1 and 2.2; the order of events at one instant is that of
+docs/design.md.
 
-A job is a *row*: its number in order of sequence.  ``compress`` is one sweep over the queue in which each job is lifted
-out and put back at the earliest feasible instant.
+A job is a *row*: its number in order of sequence.  ``compress`` is one sweep over the queue in
+which each job is lifted out and put back at the earliest feasible instant.
 
-**What a sweep may skip.**  A queued job stands at the earliest instant that was feasible when the sweep last
-looked at it.  It can move only if processors were *released* since, at an instant before its start, and only if enough of them
-are free there.  So the plan records the spans released since the last sweep (and, during one,
-adds those that moved jobs leave behind).  A sweep looks only at jobs that start after the earliest span and
-need no more than the most that is free in any of them; the search begins one duration before the earliest.
-Within a sweep, jobs of equal shape (processors, duration) share results.  The next job of a shape resumes a search that found
-nothing up to some instant.  A job planned for the same instant as the previous one of its shape is not searched at all, unless
-processors were released in between.  Queues of thousands of jobs are mostly arrays and campaigns, so this shortens a sweep.
-The plain sweep of the definition, in the tests, gives the same starts, microsecond for microsecond.
+**What a sweep may skip.**  A queued job stands at the earliest instant that was feasible when the
+sweep last looked at it.  It can move only if processors were *released* since, at an instant before
+its start, and only if enough of them are free there.  So the plan records the spans released since
+the last sweep (and, during one, adds those that moved jobs leave behind).  A sweep looks only at
+jobs that start after the earliest span and need no more than the most that is free in any of them;
+the search begins one duration before the earliest. Within a sweep, jobs of equal shape (processors,
+duration) share results.  The next job of a shape resumes a search that found nothing up to some
+instant.  A job planned for the same instant as the previous one of its shape is not searched at
+all, unless processors were released in between.  Queues of thousands of jobs are mostly arrays and
+campaigns, so this shortens a sweep. The plain sweep of the definition, in the tests, gives the same
+starts, microsecond for microsecond.
 
 The arrays of a plan are in :class:`PlanTables`; kernels take them under the same names.
 """
@@ -43,11 +46,19 @@ from qbatch.planning.kernels.profile import (
     segment_at,
     window_between,
 )
-from qbatch.planning.kernels.tables import NO_JOB, Instant, JobColumns, ScheduleTable, StateTables, record
+from qbatch.planning.kernels.tables import (
+    NO_JOB,
+    Instant,
+    JobColumns,
+    ScheduleTable,
+    StateTables,
+    record,
+)
 from qbatch.planning.kernels.types import Int64Array, RecordArray
 
 PLANNED = record("procs", "booked", "row", "start", "shape_place")
-"""A waiting row (``row`` negative: it has left), how long it books, its planned start, and the index of its shape."""
+"""A waiting row (``row`` negative: it has left), how long it books, its planned start, and the
+index of its shape."""
 
 SHAPE = record(
     "procs",
@@ -63,20 +74,23 @@ SPAN = record("begin", "end")
 """A span in which processors were released."""
 
 RELEASES = 1024
-"""The number of released spans that are kept one by one; more are joined into one that covers them."""
+"""The number of released spans that are kept one by one; more are joined into one that covers
+them."""
 
 IN_USE = record("queued", "gone", "starts", "released", "shapes", "sweeps")
-"""The numbers of entries of a plan: of the queue, of its rows that have left, of the heap, of the released spans, of the
-known shapes.  Then the number of sweeps made."""
+"""The numbers of entries of a plan: of the queue, of its rows that have left, of the heap, of the
+released spans, of the known shapes.  Then the number of sweeps made."""
 
 
 class PlanTables(NamedTuple):
     """The arrays of a plan for ``R`` jobs.
 
-    ``queue[R]`` of ``PLANNED``: the waiting rows in order of arrival.  ``place[R]``: the index of a row in the queue, negative if
-    it is not there.  ``shapes[R]`` of ``SHAPE``, and ``table[2^k]``, the hash table that finds them.  ``starts[., 2]``: a heap of
-    planned starts; outdated entries are skipped.  ``released[RELEASES]`` of ``SPAN``: spans released since the last
-    sweep.  ``counts[1]`` of ``IN_USE``.  ``profile``: the processors that all reservations and running jobs leave.
+    ``queue[R]`` of ``PLANNED``: the waiting rows in order of arrival.  ``place[R]``: the index of a
+    row in the queue, negative if it is not there.  ``shapes[R]`` of ``SHAPE``, and ``table[2^k]``,
+    the hash table that finds them.  ``starts[., 2]``: a heap of planned starts; outdated entries
+    are skipped.  ``released[RELEASES]`` of ``SPAN``: spans released since the last sweep.
+     ``counts[1]`` of ``IN_USE``.  ``profile``: the processors that all reservations and running
+    jobs leave.
     """
 
     queue: RecordArray
@@ -115,7 +129,12 @@ def _holds(queue: RecordArray, place: Int64Array, starts: Int64Array, entry: int
 
 @kernel
 def _note_start(
-    queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, where: int, start: int
+    queue: RecordArray,
+    place: Int64Array,
+    starts: Int64Array,
+    counts: RecordArray,
+    where: int,
+    start: int,
 ) -> None:
     """Set the planned start of the row at an index of the queue."""
     queue[where].start = start
@@ -131,7 +150,14 @@ def _note_start(
 
 
 @kernel
-def release(released: RecordArray, counts: RecordArray, profile: Int64Array, start: int, end: int, amount: int) -> None:
+def release(
+    released: RecordArray,
+    counts: RecordArray,
+    profile: Int64Array,
+    start: int,
+    end: int,
+    amount: int,
+) -> None:
     """Give back ``amount`` over ``[start, end)`` and record the span for the next sweep."""
     if end <= start:
         return
@@ -156,13 +182,15 @@ def note_release(released: RecordArray, counts: RecordArray, start: int, end: in
 
 @kernel
 def _slot(table: Int64Array, procs: int, duration: int) -> int:
-    return int((procs * 1_000_003 ^ (duration // 1_000_000) * 7_919 ^ duration) & (table.shape[0] - 1))
+    return int(
+        (procs * 1_000_003 ^ (duration // 1_000_000) * 7_919 ^ duration) & (table.shape[0] - 1)
+    )
 
 
 @allocating_kernel
 def rehashed(shapes: RecordArray, count: int) -> Int64Array:
-    """Return a hash table for ``count`` known shapes: its length is a power of two, at least twice that of
-    ``shapes``."""
+    """Return a hash table for ``count`` known shapes: its length is a power of two, at least twice
+    that of ``shapes``."""
     slots = 64
     while slots < 2 * shapes.shape[0]:
         slots *= 2
@@ -176,7 +204,9 @@ def rehashed(shapes: RecordArray, count: int) -> Int64Array:
 
 
 @kernel
-def _shape_of(shapes: RecordArray, table: Int64Array, counts: RecordArray, procs: int, duration: int) -> int:
+def _shape_of(
+    shapes: RecordArray, table: Int64Array, counts: RecordArray, procs: int, duration: int
+) -> int:
     """Return the number of the shape, adding it if it is new."""
     mask = table.shape[0] - 1
     slot = _slot(table, procs, duration)
@@ -196,10 +226,11 @@ def _shape_of(shapes: RecordArray, table: Int64Array, counts: RecordArray, procs
 def _earlier_start(
     profile: Int64Array, procs: int, duration: int, planned: int, bound: int, latest: int, now: int
 ) -> int:
-    """Return the earliest start of a row if it were lifted out, or its planned start if there is no earlier one.
+    """Return the earliest start of a row if it were lifted out, or its planned start if there is no
+    earlier one.
 
-    ``bound``: no window that ends before the planned start begins before it.  ``latest``: none begins at or after it,
-    because no processors were released there.
+    ``bound``: no window that ends before the planned start begins before it.  ``latest``: none
+    begins at or after it, because no processors were released there.
     """
     found = planned
     if bound < min(planned, latest):
@@ -220,10 +251,20 @@ def _earlier_start(
 
 @kernel
 def enqueue(
-    queue: RecordArray, place: Int64Array, shapes: RecordArray, table: Int64Array, starts: Int64Array,
-    counts: RecordArray, profile: Int64Array, row: int, procs: int, estimate: int, now: int,
-) -> int:  # fmt: skip
-    """Add a row to the queue with the earliest reservation that moves no other job; return its planned start."""
+    queue: RecordArray,
+    place: Int64Array,
+    shapes: RecordArray,
+    table: Int64Array,
+    starts: Int64Array,
+    counts: RecordArray,
+    profile: Int64Array,
+    row: int,
+    procs: int,
+    estimate: int,
+    now: int,
+) -> int:
+    """Add a row to the queue with the earliest reservation that moves no other job; return its
+    planned start."""
     duration = booked(estimate)
     where = counts[0].queued
     counts[0].queued = where + 1
@@ -237,16 +278,24 @@ def enqueue(
 
 @allocating_kernel
 def compress(
-    queue: RecordArray, place: Int64Array, shapes: RecordArray, starts: Int64Array, released: RecordArray,
-    counts: RecordArray, profile: Int64Array, by_start: bool, now: int,
-) -> None:  # fmt: skip
+    queue: RecordArray,
+    place: Int64Array,
+    shapes: RecordArray,
+    starts: Int64Array,
+    released: RecordArray,
+    counts: RecordArray,
+    profile: Int64Array,
+    by_start: bool,
+    now: int,
+) -> None:
     """Put the waiting rows, one after another, at their earliest feasible instants.
 
     The caller ensures that the profile has space for two additions per waiting row.
 
-    ``by_start``: in order of the planned starts before the sweep, ties by sequence, not in order of arrival.  Lifting
-    jobs out and putting them back one by one then equals placing all again in that order on a profile of the running
-    jobs: a later job does not prevent an earlier start.  So no job is delayed, and the paper's fallback never acts.
+    ``by_start``: in order of the planned starts before the sweep, ties by sequence, not in order of
+    arrival.  Lifting jobs out and putting them back one by one then equals placing all again in
+    that order on a profile of the running jobs: a later job does not prevent an earlier start.  So
+    no job is delayed, and the paper's fallback never acts.
     """
     order = waiting_places(queue, counts)
     if by_start:
@@ -280,7 +329,8 @@ def compress(
             bound = max(bound, now)
             start = _earlier_start(profile, procs, duration, planned, bound, latest_released, now)
         else:
-            # Anything that became free for this row begins less than its duration before the first release.
+            # Anything that became free for this row begins less than its duration before the first
+            # release.
             bound = max(earliest_released - duration + 1, now)
             last = min(planned, latest_released)
             start = window_between(profile, procs, duration, bound, last, planned)
@@ -305,7 +355,12 @@ def compress(
 
 @allocating_kernel
 def replan(
-    queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, profile: Int64Array, now: int
+    queue: RecordArray,
+    place: Int64Array,
+    starts: Int64Array,
+    counts: RecordArray,
+    profile: Int64Array,
+    now: int,
 ) -> None:
     """Drop all reservations and place the queue again in order of arrival; this may break promises.
 
@@ -320,9 +375,15 @@ def replan(
 
 @allocating_kernel
 def place_anew(
-    queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, profile: Int64Array, now: int
+    queue: RecordArray,
+    place: Int64Array,
+    starts: Int64Array,
+    counts: RecordArray,
+    profile: Int64Array,
+    now: int,
 ) -> None:
-    """Give the whole queue, in order of arrival, the earliest reservations on a profile that contains none of theirs."""
+    """Give the whole queue, in order of arrival, the earliest reservations on a profile that
+    contains none of theirs."""
     counts[0].starts = 0
     for where in waiting_places(queue, counts):
         start = book(profile, queue[where].procs, queue[where].booked, now)
@@ -330,7 +391,9 @@ def place_anew(
 
 
 @kernel
-def next_start(queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray) -> int:
+def next_start(
+    queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray
+) -> int:
     """Return the earliest planned start, or ``FOREVER``."""
     count = counts[0].starts
     while count > 0 and not _holds(queue, place, starts, 0):
@@ -341,8 +404,11 @@ def next_start(queue: RecordArray, place: Int64Array, starts: Int64Array, counts
 
 
 @kernel
-def take_due(queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, now: int) -> int:
-    """Remove one row that is planned for ``now`` from the queue, least row first; ``NO_JOB`` if none is left.
+def take_due(
+    queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, now: int
+) -> int:
+    """Remove one row that is planned for ``now`` from the queue, least row first; ``NO_JOB`` if
+    none is left.
 
     The processors stay booked: the job runs in its reservation.
     """
@@ -357,13 +423,19 @@ def take_due(queue: RecordArray, place: Int64Array, starts: Int64Array, counts: 
 
 @kernel
 def hand_out(
-    queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, promises: Int64Array, now: int,
-    news: Int64Array, due: Int64Array,
-) -> tuple[int, int, int]:  # fmt: skip
+    queue: RecordArray,
+    place: Int64Array,
+    starts: Int64Array,
+    counts: RecordArray,
+    promises: Int64Array,
+    now: int,
+    news: Int64Array,
+    due: Int64Array,
+) -> tuple[int, int, int]:
     """End a pass: make new promises, and move all due rows to ``due`` (:func:`take_due`).
 
-    ``promises``: by row, the promised start.  ``news``: ``[n, 2]``, receives the rows with a planned start earlier than
-    promised, in order of arrival, and that start.
+    ``promises``: by row, the promised start.  ``news``: ``[n, 2]``, receives the rows with a
+    planned start earlier than promised, in order of arrival, and that start.
 
     Returns:
         The number of new promises and of due rows, and the next start.
@@ -426,14 +498,22 @@ def conservative(compression: int) -> Callable[..., int]:
     """Return the ``decide`` of conservative backfilling with one way of compressing the plan."""
 
     @inlined_kernel
-    def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: PlanTables) -> int:
+    def decide(
+        instant: Instant,
+        jobs: JobColumns,
+        state: StateTables,
+        done: ScheduleTable,
+        memory: PlanTables,
+    ) -> int:
         queue, place, shapes, table, starts, released, counts, profile = memory
         now, start, estimate, promise = instant.now, done.start, jobs.estimate, done.promise
         forget_before(profile, now)
         is_early = False
         for entry in range(instant.ended):
             row = state.ended[entry]
-            release(released, counts, profile, now, start[row] + booked(estimate[row]), jobs.procs[row])
+            release(
+                released, counts, profile, now, start[row] + booked(estimate[row]), jobs.procs[row]
+            )
             is_early = is_early or now < start[row] + estimate[row]
         if is_early and queued(counts) > 0:
             if compression == COMPRESS_SCRATCH:
@@ -443,10 +523,30 @@ def conservative(compression: int) -> Callable[..., int]:
                     if row >= 0:
                         promise[row] = min(promise[row], queue[where].start)
             elif compression != COMPRESS_NONE:
-                compress(queue, place, shapes, starts, released, counts, profile, compression == COMPRESS_START, now)
+                compress(
+                    queue,
+                    place,
+                    shapes,
+                    starts,
+                    released,
+                    counts,
+                    profile,
+                    compression == COMPRESS_START,
+                    now,
+                )
         for row in range(instant.first_arrived, instant.arrived):
             done.first_promise[row] = enqueue(
-                queue, place, shapes, table, starts, counts, profile, row, jobs.procs[row], estimate[row], now
+                queue,
+                place,
+                shapes,
+                table,
+                starts,
+                counts,
+                profile,
+                row,
+                jobs.procs[row],
+                estimate[row],
+                now,
             )
             promise[row] = done.first_promise[row]
         count = 0

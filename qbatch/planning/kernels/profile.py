@@ -1,14 +1,15 @@
 """The availability profile: how much of one resource is free at every future instant.
 
 A profile is a step function of time, constant on half-open segments ``[time, next time)``; its last
-segment extends to infinity.  One profile counts one resource: the processors of a host, or its memory.
+segment extends to infinity.  One profile counts one resource: the processors of a host, or its
+memory.
 
-The segments are in one flat array in time order: ``profile[2, space]``.  Its first column holds the number
-of segments; columns 1, 2, ... are the segments.  It is one plain array, because Numba counts references to
-everything that a compiled call receives: records of arrays made the calls three times slower and their
-compilation five times.  It is flat, because a list of blocks with their extremes was slower when measured.  Jobs of
-equal shape share breakpoints, so that 20,000 reservations make some thousand segments; reading these in sequence beats
-jumping.
+The segments are in one flat array in time order: ``profile[2, space]``.  Its first column holds the
+number of segments; columns 1, 2, ... are the segments.  It is one plain array, because Numba counts
+references to everything that a compiled call receives: records of arrays made the calls three times
+slower and their compilation five times.  It is flat, because a list of blocks with their extremes
+was slower when measured.  Jobs of equal shape share breakpoints, so that 20,000 reservations make
+some thousand segments; reading these in sequence beats jumping.
 
 ``add(profile, start, end, -amount)`` reserves, ``add(profile, start, end, amount)`` gives back.
 Equal neighbours are joined, so that reserving and giving back restores the identical function.
@@ -34,7 +35,8 @@ TIME, FREE = 0, 1
 
 @allocating_kernel
 def new_profile(amount: int, origin: int, space: int) -> Int64Array:
-    """Return a profile with ``amount`` free from ``origin`` on for ever, and space for ``space`` segments."""
+    """Return a profile with ``amount`` free from ``origin`` on for ever, and space for ``space``
+    segments."""
     profile = np.zeros((2, max(space, 16)), np.int64)
     reset(profile, amount, origin)
     return profile
@@ -50,7 +52,8 @@ def reset(profile: Int64Array, amount: int, origin: int) -> None:
 
 @kernel
 def has_room(profile: Int64Array, additions: int) -> bool:
-    """Return whether ``additions`` calls of :func:`add` fit (each makes at most two breakpoints)."""
+    """Return whether ``additions`` calls of :func:`add` fit (each makes at most two
+    breakpoints)."""
     return bool(profile[0, 0] + 1 + 2 * additions <= profile.shape[1])
 
 
@@ -94,7 +97,8 @@ def segment_at(profile: Int64Array, instant: int) -> int:
 
 @kernel
 def break_at(profile: Int64Array, instant: int) -> int:
-    """Make ``instant`` the start of a segment and return that segment's number (1 if it is before all)."""
+    """Make ``instant`` the start of a segment and return that segment's number (1 if it is before
+    all)."""
     segment = segment_at(profile, instant)
     if profile[TIME, segment] >= instant:
         return segment
@@ -123,7 +127,8 @@ def join_at(profile: Int64Array, segment: int) -> None:
 
 @kernel
 def add(profile: Int64Array, start: int, end: int, amount: int) -> None:
-    """Add ``amount`` (negative to reserve) to what is free over ``[start, end)``; an empty span changes nothing."""
+    """Add ``amount`` (negative to reserve) to what is free over ``[start, end)``; an empty span
+    changes nothing."""
     if end <= start or amount == 0:
         return
     first = break_at(profile, start)
@@ -137,7 +142,8 @@ def add(profile: Int64Array, start: int, end: int, amount: int) -> None:
 
 @kernel
 def forget_before(profile: Int64Array, instant: int) -> None:
-    """Drop the segments that end at or before ``instant``; from ``instant`` on the function does not change."""
+    """Drop the segments that end at or before ``instant``; from ``instant`` on the function does
+    not change."""
     drop = segment_at(profile, instant) - 1
     if drop == 0:
         return
@@ -149,12 +155,15 @@ def forget_before(profile: Int64Array, instant: int) -> None:
 
 
 @kernel
-def window_between(profile: Int64Array, amount: int, duration: int, low: int, high: int, own: int) -> int:
-    """Return the first ``t`` in ``[low, high)`` with ``amount`` free over ``[t, min(t + duration, own))``, else ``high``.
+def window_between(
+    profile: Int64Array, amount: int, duration: int, low: int, high: int, own: int
+) -> int:
+    """Return the first ``t`` in ``[low, high)`` with ``amount`` free over ``[t, min(t + duration,
+    own))``, else ``high``.
 
-    With ``high`` and ``own`` at ``FOREVER`` this is the anchor search of Feitelson and Weil 1998, Fig. 2.
-    With both at the planned start of a reservation of this amount and duration, it finds an earlier start for it, as if it
-    had been lifted out first: its own processors count as free.
+    With ``high`` and ``own`` at ``FOREVER`` this is the anchor search of Feitelson and Weil 1998,
+    Fig. 2. With both at the planned start of a reservation of this amount and duration, it finds an
+    earlier start for it, as if it had been lifted out first: its own processors count as free.
     """
     end = profile[0, 0] + 1
     segment = segment_at(profile, low)
@@ -168,7 +177,9 @@ def window_between(profile: Int64Array, amount: int, duration: int, low: int, hi
             return high
         enough = min(candidate + duration, own)
         segment += 1
-        while segment < end and profile[TIME, segment] < enough and profile[FREE, segment] >= amount:
+        while (
+            segment < end and profile[TIME, segment] < enough and profile[FREE, segment] >= amount
+        ):
             segment += 1
         if segment == end or profile[TIME, segment] >= enough:
             return int(candidate)
@@ -176,8 +187,8 @@ def window_between(profile: Int64Array, amount: int, duration: int, low: int, hi
 
 @kernel
 def earliest(profile: Int64Array, amount: int, duration: int, not_before: int) -> int:
-    """Return the first instant from ``not_before`` on from which ``amount`` stays free for ``duration``; ``FOREVER``
-    for none."""
+    """Return the first instant from ``not_before`` on from which ``amount`` stays free for
+    ``duration``; ``FOREVER`` for none."""
     return int(window_between(profile, amount, duration, not_before, FOREVER, FOREVER))
 
 
@@ -197,7 +208,8 @@ def book(profile: Int64Array, amount: int, duration: int, not_before: int) -> in
 
 @kernel
 def fits(profile: Int64Array, amount: int, start: int, end: int) -> bool:
-    """Return whether ``amount`` is free over the whole of ``[start, end)``, or at ``start`` if the span is empty."""
+    """Return whether ``amount`` is free over the whole of ``[start, end)``, or at ``start`` if the
+    span is empty."""
     segment = segment_at(profile, start)
     end = max(end, start + 1)
     while segment <= profile[0, 0] and profile[TIME, segment] < end:

@@ -1,10 +1,12 @@
 """Trial runs of new jobs (:mod:`qbatch.policies.immediate`), around the pass of an inner policy.
 
-Before the pass: which preempted jobs resume, and what the inner policy sees.  After it: which jobs get a trial run, on which
-host and with which preempted jobs.  :func:`decide_quanta` does both, around the pass of a list scheduler on hosts.
+Before the pass: which preempted jobs resume, and what the inner policy sees.  After it: which jobs
+get a trial run, on which host and with which preempted jobs.  :func:`decide_quanta` does both,
+around the pass of a list scheduler on hosts.
 
-Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, sections 2.4 and 3;
-exact readings in docs/spec/papers.md 3.4.  Jobs are preempted by the smallest slowdown, compared in whole numbers.
+Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS
+2001, sections 2.4 and 3; exact readings in docs/spec/papers.md 3.4.  Jobs are preempted by the
+smallest slowdown, compared in whole numbers.
 """
 
 from __future__ import annotations
@@ -37,12 +39,14 @@ from qbatch.planning.kernels.types import Int64Array, RecordArray
 from qbatch.planning.kernels.verbs import book, time_left
 
 HOST, PROCS, TOTAL, EXECUTED, ROW = range(5)
-"""Rows of ``preemptible``: the jobs that may be preempted, by sequence.  Host (-1: it is preempted), processors, time
-in the system, time executed (at least 1, in the same unit), and row."""
+"""Rows of ``preemptible``: the jobs that may be preempted, by sequence.  Host (-1: it is
+preempted), processors, time in the system, time executed (at least 1, in the same unit), and
+row."""
 
 QUANTUM = record("trial", "idle", "begin", "end", "is_over")
-"""One trial run: its job, its processors beyond those of the preempted jobs, when it began, its end by the estimate and
-the quantum.  Then whether it is over and its preempted jobs wait for their closed host."""
+"""One trial run: its job, its processors beyond those of the preempted jobs, when it began, its end
+by the estimate and the quantum.  Then whether it is over and its preempted jobs wait for their
+closed host."""
 
 SUSPENDED = record("row", "trial")
 """A preempted job, and the trial run for which it is suspended."""
@@ -60,12 +64,13 @@ OVERDUE = 1_000_000
 class QuantaTables(NamedTuple):
     """The rules and the state of trial runs.
 
-    ``quantum``, ``protect`` (-1: no job is suspended): microseconds; ``memory``: the most of a trial run, bytes.
-    ``had[R]``: how long a job ran on trial (-1: it had no trial run).  ``quanta[.]`` of ``QUANTUM``, the oldest first, and
-    ``suspended[.]`` of ``SUSPENDED``; of each, ``counts[2]`` are in use.
+    ``quantum``, ``protect`` (-1: no job is suspended): microseconds; ``memory``: the most of a
+    trial run, bytes. ``had[R]``: how long a job ran on trial (-1: it had no trial run).
+     ``quanta[.]`` of ``QUANTUM``, the oldest first, and ``suspended[.]`` of ``SUSPENDED``; of each,
+    ``counts[2]`` are in use.
 
-    Scratch: ``hosts[2, 2, H]``, first as the inner policy sees them, then as its pass left them; ``shown[.]`` of ``SHOWN``;
-    ``preemptible[5, P]`` and ``chosen[P]``.
+    Scratch: ``hosts[2, 2, H]``, first as the inner policy sees them, then as its pass left them;
+    ``shown[.]`` of ``SHOWN``; ``preemptible[5, P]`` and ``chosen[P]``.
     """
 
     quantum: int
@@ -82,7 +87,8 @@ class QuantaTables(NamedTuple):
 
 
 class QuantaAroundList(NamedTuple):
-    """The memory of :func:`decide_quanta`: the list scheduler, the trial runs, the running jobs as the former sees them."""
+    """The memory of :func:`decide_quanta`: the list scheduler, the trial runs, the running jobs as
+    the former sees them."""
 
     inner: HostList
     quanta: QuantaTables
@@ -115,7 +121,8 @@ def by_slowdown(preemptible: Int64Array) -> Int64Array:
 def choose_preempted(
     host: int, procs: int, free: int, preemptible: Int64Array, order: Int64Array, chosen: Int64Array
 ) -> tuple[int, int]:
-    """Choose jobs to preempt on a host, in order, until enough is free; return how much is free, and how many are chosen."""
+    """Choose jobs to preempt on a host, in order, until enough is free; return how much is free,
+    and how many are chosen."""
     count = 0
     for place in order:
         if free >= procs:
@@ -129,21 +136,31 @@ def choose_preempted(
 
 @kernel
 def trial_host(
-    procs: int, memory: int, hosts: Int64Array, preemptible: Int64Array, order: Int64Array, chosen: Int64Array
+    procs: int,
+    memory: int,
+    hosts: Int64Array,
+    preemptible: Int64Array,
+    order: Int64Array,
+    chosen: Int64Array,
 ) -> tuple[int, int]:
     """Return the host of a trial run, -1 for none, and the number of jobs to preempt there.
 
-    It is the host with the fewest processors left over, then with the fewest preempted jobs, then the first.
+    It is the host with the fewest processors left over, then with the fewest preempted jobs, then
+    the first.
 
-    ``memory``: of the trial run if memory counts, bytes.  ``hosts``: ``[2, 2, H]``, the free and the total amounts
-    (:mod:`tables`).  ``order``: indices into ``preemptible``, in the order in which jobs are preempted.  ``chosen``:
-    receives the indices of the preempted jobs.
+    ``memory``: of the trial run if memory counts, bytes.  ``hosts``: ``[2, 2, H]``, the free and
+    the total amounts (:mod:`tables`).  ``order``: indices into ``preemptible``, in the order in
+    which jobs are preempted.  ``chosen``: receives the indices of the preempted jobs.
     """
     best, least, fewest = -1, 0, 0
     for host in range(hosts.shape[2]):
-        if hosts[THERE, CPUS, host] < procs or (hosts[THERE, MEMORY, host] > 0 and hosts[FREE, MEMORY, host] < memory):
+        if hosts[THERE, CPUS, host] < procs or (
+            hosts[THERE, MEMORY, host] > 0 and hosts[FREE, MEMORY, host] < memory
+        ):
             continue
-        free, count = choose_preempted(host, procs, hosts[FREE, CPUS, host], preemptible, order, chosen)
+        free, count = choose_preempted(
+            host, procs, hosts[FREE, CPUS, host], preemptible, order, chosen
+        )
         if free >= procs and (best < 0 or free < least or (free == least and count < fewest)):
             best, least, fewest = host, free, count
     if best >= 0:
@@ -153,14 +170,21 @@ def trial_host(
 
 @allocating_kernel
 def decide_quanta(
-    instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaAroundList
-) -> int:  # fmt: skip
-    """Resume the jobs preempted for trial runs that are over, make the inner pass, start new trial runs.
+    instant: Instant,
+    jobs: JobColumns,
+    state: StateTables,
+    done: ScheduleTable,
+    memory: QuantaAroundList,
+) -> int:
+    """Resume the jobs preempted for trial runs that are over, make the inner pass, start new trial
+    runs.
 
     The jobs of a log may start twice.
     """
     now, inner, quanta, hosts = instant.now, memory.inner, memory.quanta, memory.quanta.hosts
-    forget_holders(state.waiting[instant.head : instant.tail], state.returned[: instant.returned], inner)
+    forget_holders(
+        state.waiting[instant.head : instant.tail], state.returned[: instant.returned], inner
+    )
     if instant.head == instant.tail and quanta.counts[QUANTA] == 0:
         return 0
     count, shown = begin_pass(now, jobs, state, done, quanta)
@@ -168,7 +192,9 @@ def decide_quanta(
     if instant.head < instant.tail and (free > 0 or inner.is_sticky):
         shown = show_running(now, shown, jobs, state, done, memory)
         seen = Instant(now, free, instant.head, instant.tail, 0, shown, 0, 0, 0, 0)
-        started = list_pass(seen, jobs, state.waiting, hosts, memory.parts, state.started, state.places, inner)
+        started = list_pass(
+            seen, jobs, state.waiting, hosts, memory.parts, state.started, state.places, inner
+        )
         for place in range(started):
             row, host = state.started[place], state.places[place]
             held = taken(MEMORY, row, host, jobs.asked, hosts)
@@ -188,7 +214,8 @@ def decide_quanta(
 def begin_pass(
     now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables
 ) -> tuple[int, int]:
-    """Find the trial runs that are over, write the inner policy's view to ``hosts`` and ``shown``, and resume preempted jobs.
+    """Find the trial runs that are over, write the inner policy's view to ``hosts`` and ``shown``,
+    and resume preempted jobs.
 
     Return the number of actions, and of jobs shown.
     """
@@ -202,11 +229,14 @@ def begin_pass(
 
 
 @kernel
-def show_quanta(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
-    """Write the hosts, trial runs and preempted jobs as the inner policy sees them; return the number of jobs shown.
+def show_quanta(
+    now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables
+) -> int:
+    """Write the hosts, trial runs and preempted jobs as the inner policy sees them; return the
+    number of jobs shown.
 
-    A trial run is shown on the idle processors that it took, a preempted job as running on its own, later by the time that the
-    trial run can take.
+    A trial run is shown on the idle processors that it took, a preempted job as running on its own,
+    later by the time that the trial run can take.
     """
     hosts, shown = memory.hosts, 0
     for what in (FREE, THERE):
@@ -220,7 +250,9 @@ def show_quanta(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTa
             row = memory.suspended[other].row
             if memory.suspended[other].trial == trial:
                 procs = state.runs[row].procs
-                resumes = now if goes_on(quantum.is_over, row, state, done) else max(quantum.end, now)
+                resumes = (
+                    now if goes_on(quantum.is_over, row, state, done) else max(quantum.end, now)
+                )
                 resumes += time_left(state.runs[row], jobs.procs[row], jobs.estimate[row])
                 shown = show(row, resumes, procs, shown, memory)
                 hosts[FREE, CPUS, done.host[row]] -= procs
@@ -252,8 +284,8 @@ def show(row: int, end: int, procs: int, count: int, memory: QuantaTables) -> in
 
 @kernel
 def resume_preempted(state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
-    """Resume the jobs preempted for trial runs that are over, on their own processors, and forget the quanta that are done;
-    return the number of actions."""
+    """Resume the jobs preempted for trial runs that are over, on their own processors, and forget
+    the quanta that are done; return the number of actions."""
     counts, count, left = memory.counts, 0, 0
     for place in range(counts[QUANTA]):
         quantum, kept = memory.quanta[place], 0
@@ -263,7 +295,16 @@ def resume_preempted(state: StateTables, done: ScheduleTable, memory: QuantaTabl
             is_its_own = preempted.trial == quantum.trial
             if is_its_own and goes_on(quantum.is_over, preempted.row, state, done):
                 run = state.runs[preempted.row]
-                write(RESUME, preempted.row, done.host[preempted.row], run.procs, run.held, -1, count, state)
+                write(
+                    RESUME,
+                    preempted.row,
+                    done.host[preempted.row],
+                    run.procs,
+                    run.held,
+                    -1,
+                    count,
+                    state,
+                )
                 count += 1
             else:
                 is_left = is_left or is_its_own
@@ -279,9 +320,15 @@ def resume_preempted(state: StateTables, done: ScheduleTable, memory: QuantaTabl
 
 @allocating_kernel
 def show_running(
-    now: int, shown: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaAroundList
-) -> int:  # fmt: skip
-    """Write the running jobs, and those shown already, into ``parts`` in order of expected end; return their number."""
+    now: int,
+    shown: int,
+    jobs: JobColumns,
+    state: StateTables,
+    done: ScheduleTable,
+    memory: QuantaAroundList,
+) -> int:
+    """Write the running jobs, and those shown already, into ``parts`` in order of expected end;
+    return their number."""
     for place in range(state.counts[0].running):
         row = state.running[place]
         run = state.runs[row]
@@ -295,18 +342,32 @@ def show_running(
     order = stable_order(memory.quanta.shown["end"][:shown].copy())
     for place in range(shown):
         seen = memory.quanta.shown[order[place]]
-        memory.parts[tables.END, place], memory.parts[tables.HOST, place] = seen.end, done.host[seen.row]
-        memory.parts[tables.PROCS, place], memory.parts[tables.HELD, place] = seen.procs, state.runs[seen.row].held
+        memory.parts[tables.END, place], memory.parts[tables.HOST, place] = (
+            seen.end,
+            done.host[seen.row],
+        )
+        memory.parts[tables.PROCS, place], memory.parts[tables.HELD, place] = (
+            seen.procs,
+            state.runs[seen.row].held,
+        )
     return shown
 
 
 @allocating_kernel
 def serve_all(
-    now: int, rows: Int64Array, first: int, last: int, count: int, jobs: JobColumns, state: StateTables,
-    done: ScheduleTable, memory: QuantaTables,
-) -> int:  # fmt: skip
-    """Give a trial run to each of the waiting ``rows[first:last]`` that had none, in order, if a host has the capacity; return
-    the number of actions, including the ``count`` that were written before."""
+    now: int,
+    rows: Int64Array,
+    first: int,
+    last: int,
+    count: int,
+    jobs: JobColumns,
+    state: StateTables,
+    done: ScheduleTable,
+    memory: QuantaTables,
+) -> int:
+    """Give a trial run to each of the waiting ``rows[first:last]`` that had none, in order, if a
+    host has the capacity; return the number of actions, including the ``count`` that were written
+    before."""
     known, most = -1, most_free(memory.hosts)
     order = np.empty(0, np.int64)
     for place in range(first, last):
@@ -321,14 +382,20 @@ def serve_all(
 
 
 @kernel
-def find_preemptible(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
+def find_preemptible(
+    now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables
+) -> int:
     """Write the jobs that may be preempted to ``preemptible``; return their number."""
     count, preemptible = 0, memory.preemptible
     for place in range(state.counts[0].running):
         row = state.running[place]
         run = state.runs[row]
         if run.since <= now - max(memory.protect, 1) and run.until < 0:
-            total, executed, rest = now - jobs.submit[row], run.done // run.procs, run.done % run.procs
+            total, executed, rest = (
+                now - jobs.submit[row],
+                run.done // run.procs,
+                run.done % run.procs,
+            )
             executed += now - run.since + max(memory.had[row], 0)
             if rest > 0:  # if another policy has resized the job, both count on each processor
                 total, executed = total * run.procs, executed * run.procs + rest
@@ -341,8 +408,14 @@ def find_preemptible(now: int, jobs: JobColumns, state: StateTables, done: Sched
 
 @kernel
 def serve(
-    now: int, row: int, order: Int64Array, count: int, jobs: JobColumns, state: StateTables, memory: QuantaTables
-) -> int:  # fmt: skip
+    now: int,
+    row: int,
+    order: Int64Array,
+    count: int,
+    jobs: JobColumns,
+    state: StateTables,
+    memory: QuantaTables,
+) -> int:
     """Start a trial run of a waiting job if there is a host for it; return the number of actions.
 
     ``order``: indices into ``preemptible``, in the order in which jobs are preempted.
@@ -362,7 +435,11 @@ def serve(
         count += 1
     quantum, held = memory.quanta[counts[QUANTA]], need if hosts[THERE, MEMORY, host] > 0 else 0
     quantum.trial, quantum.idle = row, min(hosts[FREE, CPUS, host], jobs.procs[row])
-    quantum.begin, quantum.end, quantum.is_over = now, now + min(memory.quantum, jobs.estimate[row]), 0
+    quantum.begin, quantum.end, quantum.is_over = (
+        now,
+        now + min(memory.quantum, jobs.estimate[row]),
+        0,
+    )
     counts[QUANTA] += 1
     memory.had[row] = 0
     book(hosts, host, -quantum.idle, -held)
@@ -371,8 +448,24 @@ def serve(
 
 
 @kernel
-def write(kind: int, row: int, host: int, procs: int, held: int, until: int, count: int, state: StateTables) -> None:
+def write(
+    kind: int,
+    row: int,
+    host: int,
+    procs: int,
+    held: int,
+    until: int,
+    count: int,
+    state: StateTables,
+) -> None:
     """Write an action after ``count`` others."""
     action = state.actions[count]
-    action.kind, action.row, action.host, action.procs, action.held, action.until = kind, row, host, procs, held, until
+    action.kind, action.row, action.host, action.procs, action.held, action.until = (
+        kind,
+        row,
+        host,
+        procs,
+        held,
+        until,
+    )
     action.parts = 0

@@ -38,8 +38,8 @@ def leave(ends: Int64Array, amounts: Int64Array, count: int, end: int, amount: i
 
 @allocating_kernel
 def ends_of(parts: Int64Array, count: int, hosts: Int64Array) -> tuple[Int64Array, Int64Array, int]:
-    """Return the expected ends of ``count`` parts on open hosts, each instant once; the processors of each; and the number of
-    ends."""
+    """Return the expected ends of ``count`` parts on open hosts, each instant once; the processors
+    of each; and the number of ends."""
     ends, amounts, found = np.empty(count, np.int64), np.empty(count, np.int64), 0
     for place in range(count):
         if hosts[THERE, CPUS, parts[HOST, place]] > 0:
@@ -51,12 +51,15 @@ def ends_of(parts: Int64Array, count: int, hosts: Int64Array) -> tuple[Int64Arra
 
 
 @allocating_kernel
-def parts_by_end(pieces: Int64Array, now: int, overdue: int, closed: Int64Array) -> tuple[Int64Array, int]:
-    """Return the parts of running jobs in order of expected end, ties in the given order, and their number.
+def parts_by_end(
+    pieces: Int64Array, now: int, overdue: int, closed: Int64Array
+) -> tuple[Int64Array, int]:
+    """Return the parts of running jobs in order of expected end, ties in the given order, and their
+    number.
 
-    ``pieces``: ``[3 + N, n]``: expected end, host, amount of each resource (all 0: no part), when the run began.
-    ``overdue``: the end of a part that reached its expected end before now.  ``closed``: hosts of which the parts are
-    left out.
+    ``pieces``: ``[3 + N, n]``: expected end, host, amount of each resource (all 0: no part), when
+    the run began. ``overdue``: the end of a part that reached its expected end before now.
+     ``closed``: hosts of which the parts are left out.
     """
     chosen = np.empty(pieces.shape[1], np.int64)
     ends = np.empty(pieces.shape[1], np.int64)

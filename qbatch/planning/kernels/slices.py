@@ -1,16 +1,18 @@
-"""Passes of a machine that is shared in time: jobs of one class have a slice of time; other classes use what these leave.
+"""Passes of a machine that is shared in time: jobs of one class have a slice of time; other classes
+use what these leave.
 
-Source: SCOJO-PECT (Esbaugh and Sodan 2007; the thesis on group optimisation, section 4); exact readings in
-docs/spec/papers.md 4.10, rules 4 to 7 and 16.
+Source: SCOJO-PECT (Esbaugh and Sodan 2007; the thesis on group optimisation, section 4); exact
+readings in docs/spec/papers.md 4.10, rules 4 to 7 and 16.
 
-The waiting, running and suspended jobs are ``jobs[space]`` of ``TIMED_JOB``, in order of row, ``count`` of them in use.  A
-*node* is a processor, numbered host by host; a job owns its nodes from its first start to its end.  ``owners[3, P]``: the row
-that owns a node, by class; -1 for none (two jobs of one class never own the same).  ``busy[P]``: the row that runs there, -1
-for none, ``CLOSED`` if the host takes no job.  The profile is in *class time*: as if the slice never ended, except that jobs of
-other classes leave at its end.
+The waiting, running and suspended jobs are ``jobs[space]`` of ``TIMED_JOB``, in order of row,
+``count`` of them in use.  A *node* is a processor, numbered host by host; a job owns its nodes from
+its first start to its end.  ``owners[3, P]``: the row that owns a node, by class; -1 for none (two
+jobs of one class never own the same).  ``busy[P]``: the row that runs there, -1 for none,
+``CLOSED`` if the host takes no job.  The profile is in *class time*: as if the slice never ended,
+except that jobs of other classes leave at its end.
 
-Passes write their decisions to ``decisions[2, 1 + n]``: column 0 holds their number, each further column a row, and whether
-it starts or resumes.
+Passes write their decisions to ``decisions[2, 1 + n]``: column 0 holds their number, each further
+column a row, and whether it starts or resumes.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ TIMED_JOB = record(
 """A job in the table."""
 
 WAITING, PLANNED, RUNNING, SUSPENDED, STRAY = range(5)
-"""States: it waits; it waits and is in the plan of a group; it runs; it is suspended; it was suspended before this policy, and
-its hosts have no nodes for it to own yet."""
+"""States: it waits; it waits and is in the plan of a group; it runs; it is suspended; it was
+suspended before this policy, and its hosts have no nodes for it to own yet."""
 
 NO_JOB, CLOSED = -1, -2
 """Values in ``busy``: a node on which no job runs, and one that takes no job."""
@@ -92,14 +94,21 @@ def suspend_all(jobs: RecordArray, count: int, now: int, busy: Int64Array) -> No
 
 
 @kernel
-def draw_profile(profile: Int64Array, now: int, until: int, kind: int, procs: int, jobs: RecordArray, count: int) -> None:
-    """Write what the running jobs leave: those of the slice's class run to their ends, others at most until the slice ends (rule
-    5)."""
+def draw_profile(
+    profile: Int64Array, now: int, until: int, kind: int, procs: int, jobs: RecordArray, count: int
+) -> None:
+    """Write what the running jobs leave: those of the slice's class run to their ends, others at
+    most until the slice ends (rule 5)."""
     reset(profile, procs, now)
     for slot in range(count):
         if jobs[slot].state == RUNNING:
             end = now + left_of(jobs, slot, now)
-            add(profile, now, end if jobs[slot].kind == kind else min(end, until), -jobs[slot].open_procs)
+            add(
+                profile,
+                now,
+                end if jobs[slot].kind == kind else min(end, until),
+                -jobs[slot].open_procs,
+            )
 
 
 @kernel
@@ -110,8 +119,16 @@ def _decide(decisions: Int64Array, row: int, what: int) -> None:
 
 
 @kernel
-def _start(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array) -> bool:
-    """Start a job on the first idle nodes that no job of its own class owns, if there are enough (rule 6)."""
+def _start(
+    jobs: RecordArray,
+    slot: int,
+    now: int,
+    owners: Int64Array,
+    busy: Int64Array,
+    decisions: Int64Array,
+) -> bool:
+    """Start a job on the first idle nodes that no job of its own class owns, if there are enough
+    (rule 6)."""
     row, kind, procs = jobs[slot].row, jobs[slot].kind, jobs[slot].procs
     missing = procs
     for node in range(len(busy)):
@@ -133,7 +150,14 @@ def _start(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: Int
 
 
 @kernel
-def _resume(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array) -> bool:
+def _resume(
+    jobs: RecordArray,
+    slot: int,
+    now: int,
+    owners: Int64Array,
+    busy: Int64Array,
+    decisions: Int64Array,
+) -> bool:
     """Resume a suspended job on its own nodes, if no job runs there."""
     row, kind = jobs[slot].row, jobs[slot].kind
     for node in range(len(busy)):
@@ -149,10 +173,18 @@ def _resume(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: In
 
 @kernel
 def resume_class(
-    now: int, kind: int, jobs: RecordArray, count: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array,
-    is_placing: bool, progress: Int64Array,
-) -> int:  # fmt: skip
-    """Resume all suspended jobs of a class (rule 4); ``is_placing``, ``progress``: see :func:`book_in_order`."""
+    now: int,
+    kind: int,
+    jobs: RecordArray,
+    count: int,
+    owners: Int64Array,
+    busy: Int64Array,
+    decisions: Int64Array,
+    is_placing: bool,
+    progress: Int64Array,
+) -> int:
+    """Resume all suspended jobs of a class (rule 4); ``is_placing``, ``progress``: see
+    :func:`book_in_order`."""
     for slot in range(progress[0], count):
         if jobs[slot].state == SUSPENDED and jobs[slot].kind == kind:
             if not is_placing:
@@ -164,16 +196,27 @@ def resume_class(
 
 @kernel
 def book_in_order(
-    now: int, order: Int64Array, profile: Int64Array, jobs: RecordArray, owners: Int64Array, busy: Int64Array,
-    decisions: Int64Array, planned: Int64Array, is_placing: bool, progress: Int64Array,
-) -> int:  # fmt: skip
-    """Book each job (by slot) at its earliest start, one after another; a job booked for now starts.
+    now: int,
+    order: Int64Array,
+    profile: Int64Array,
+    jobs: RecordArray,
+    owners: Int64Array,
+    busy: Int64Array,
+    decisions: Int64Array,
+    planned: Int64Array,
+    is_placing: bool,
+    progress: Int64Array,
+) -> int:
+    """Book each job (by slot) at its earliest start, one after another; a job booked for now
+    starts.
 
-    ``planned``: ``[len(order)]``, receives the starts.  ``is_placing``: whether free processors are all that a job
-    needs, so that it gets its nodes here.  ``progress``: ``[2]``, zeros at first: where to continue.
+    ``planned``: ``[len(order)]``, receives the starts.  ``is_placing``: whether free processors are
+    all that a job needs, so that it gets its nodes here.  ``progress``: ``[2]``, zeros at first:
+    where to continue.
 
     Returns:
-        -1 when all is done; else the slot of a job that may start if the caller finds hosts for it: the caller then calls again.
+        -1 when all is done; else the slot of a job that may start if the caller finds hosts for it:
+        the caller then calls again.
     """
     for place in range(progress[0], len(order)):
         slot = order[place]
@@ -193,13 +236,22 @@ def book_in_order(
 
 @kernel
 def backfill_easily(
-    now: int, order: Int64Array, is_in_order: bool, profile: Int64Array, jobs: RecordArray, owners: Int64Array,
-    busy: Int64Array, decisions: Int64Array, is_placing: bool, progress: Int64Array,
-) -> int:  # fmt: skip
+    now: int,
+    order: Int64Array,
+    is_in_order: bool,
+    profile: Int64Array,
+    jobs: RecordArray,
+    owners: Int64Array,
+    busy: Int64Array,
+    decisions: Int64Array,
+    is_placing: bool,
+    progress: Int64Array,
+) -> int:
     """Start each job (by slot) that fits over its whole estimate.
 
-    ``is_in_order``: the first that does not fit is booked at its earliest start before the scan continues (EASY).
-    ``is_placing``, ``progress``: see :func:`book_in_order`; the caller books what it starts.
+    ``is_in_order``: the first that does not fit is booked at its earliest start before the scan
+    continues (EASY). ``is_placing``, ``progress``: see :func:`book_in_order`; the caller books what
+    it starts.
     """
     for place in range(progress[0], len(order)):
         slot = order[place]
@@ -220,11 +272,20 @@ def backfill_easily(
 
 @kernel
 def fill_in(
-    now: int, until: int, kind: int, order: Int64Array, profile: Int64Array, jobs: RecordArray, owners: Int64Array,
-    busy: Int64Array, decisions: Int64Array, is_placing: bool, progress: Int64Array,
-) -> int:  # fmt: skip
-    """Start or resume each job (by slot) that fits until it, or the slice, ends; a job of the class is booked to its end,
-    others until the slice ends (rules 7 and 16).
+    now: int,
+    until: int,
+    kind: int,
+    order: Int64Array,
+    profile: Int64Array,
+    jobs: RecordArray,
+    owners: Int64Array,
+    busy: Int64Array,
+    decisions: Int64Array,
+    is_placing: bool,
+    progress: Int64Array,
+) -> int:
+    """Start or resume each job (by slot) that fits until it, or the slice, ends; a job of the class
+    is booked to its end, others until the slice ends (rules 7 and 16).
 
     ``is_placing``, ``progress``: see :func:`book_in_order`; the caller books what it starts.
     """
@@ -241,14 +302,21 @@ def fill_in(
         else:
             is_running = _start(jobs, slot, now, owners, busy, decisions)
         if is_running:
-            add(profile, now, end if jobs[slot].kind == kind else min(end, until), -jobs[slot].open_procs)
+            add(
+                profile,
+                now,
+                end if jobs[slot].kind == kind else min(end, until),
+                -jobs[slot].open_procs,
+            )
     return -1
 
 
 @kernel
-def of_other_classes(kind: int, plan: Int64Array, jobs: RecordArray, count: int, found: Int64Array) -> int:
-    """Write the slots of the jobs of other classes in the order in which they may use what is left: suspended, planned
-    (``plan``: by row), waiting (rule 7); return their number."""
+def of_other_classes(
+    kind: int, plan: Int64Array, jobs: RecordArray, count: int, found: Int64Array
+) -> int:
+    """Write the slots of the jobs of other classes in the order in which they may use what is left:
+    suspended, planned (``plan``: by row), waiting (rule 7); return their number."""
     length = 0
     for state in (SUSPENDED, PLANNED, WAITING):
         if state == PLANNED:

@@ -1,10 +1,12 @@
 """The tables of the core: one declaration of each, with named columns.
 
-``R`` is the number of jobs; a *row* is a job's rank by (submit, number).  ``P``: the most jobs that can run at once, plus one.
-``H``: hosts (a pool is one).  ``N``: resources, of which a host has amounts and a job takes some: processors, memory in bytes,
-then those that the machine file names.  Instants and durations are 64-bit integers in microseconds; -1 is "none" or "not yet".
+``R`` is the number of jobs; a *row* is a job's rank by (submit, number).  ``P``: the most jobs that
+can run at once, plus one. ``H``: hosts (a pool is one).  ``N``: resources, of which a host has
+amounts and a job takes some: processors, memory in bytes, then those that the machine file names.
+ Instants and durations are 64-bit integers in microseconds; -1 is "none" or "not yet".
 
-Values that a scan reads for thousands of waiting jobs are columns; the values of one running job are a record.
+Values that a scan reads for thousands of waiting jobs are columns; the values of one running job
+are a record.
 """
 
 from __future__ import annotations
@@ -22,18 +24,20 @@ REFUSED_START = -2
 """``start`` of a job that was refused when it arrived."""
 
 STARTS, INTERRUPTIONS = 0, 1
-"""What a policy does with jobs: it starts each once; or it also suspends and resizes them or gives them trial runs."""
+"""What a policy does with jobs: it starts each once; or it also suspends and resizes them or gives
+them trial runs."""
 
 NO_PARTS, ENDS, PARTS = 0, 1, 2
-"""What a policy reads of the running jobs, in order of expected end: nothing; ends and processors; also hosts and memory.  With
-``ENDS`` the passes enter the jobs that they start (:mod:`passes`), with ``PARTS`` the loop does."""
+"""What a policy reads of the running jobs, in order of expected end: nothing; ends and processors;
+also hosts and memory.  With ``ENDS`` the passes enter the jobs that they start (:mod:`passes`),
+with ``PARTS`` the loop does."""
 
 
 class Needs(NamedTuple):
     """What a ``decide`` returns and reads: constants of the loop around it.
 
-    ``has_queue``: the queue is kept for it in ``waiting``.  ``has_hosts``: the host of a job matters.  ``has_timers``: it
-    sets ``counts.timer``.  ``reads_ended``: it reads ``ended``.
+    ``has_queue``: the queue is kept for it in ``waiting``.  ``has_hosts``: the host of a job
+    matters.  ``has_timers``: it sets ``counts.timer``.  ``reads_ended``: it reads ``ended``.
     """
 
     gives: int = STARTS
@@ -48,12 +52,13 @@ CPUS, MEMORY, NAMED = 0, 1, 2
 """Resources: processors, memory, and the first of those that the machine file names."""
 
 FREE, THERE, WITHHELD = 0, 1, 2
-"""What ``hosts[., N, H]`` hold of each resource: the free amount, the total (memory 0: not counted; processors 0: closed).
-The engine also keeps what is free on a closed host, which shows nothing free."""
+"""What ``hosts[., N, H]`` hold of each resource: the free amount, the total (memory 0: not counted;
+processors 0: closed). The engine also keeps what is free on a closed host, which shows nothing
+free."""
 
 END, HOST, AMOUNTS = 0, 1, 2
-"""Rows of ``parts[2 + N, P]``: the parts of running jobs in order of expected end: that end, the host, and from ``AMOUNTS`` on
-the amount of each resource."""
+"""Rows of ``parts[2 + N, P]``: the parts of running jobs in order of expected end: that end, the
+host, and from ``AMOUNTS`` on the amount of each resource."""
 
 PROCS, HELD = AMOUNTS + CPUS, AMOUNTS + MEMORY
 """Rows of ``parts``: processors and memory."""
@@ -65,9 +70,12 @@ SINCE, OF_ROW = -2, -1
 def record(*names: str, kind: type = np.int64) -> np.dtype[Any]:
     """Return a type of records with fields that are attributes in plain Python too.
 
-    The fields are aligned: compiled code reads others more slowly (a sweep over a plan takes a tenth longer).
+    The fields are aligned: compiled code reads others more slowly (a sweep over a plan takes a
+    tenth longer).
     """
-    assert not any(hasattr(np.record, name) for name in names), "what NumPy calls so would be found instead"
+    assert not any(hasattr(np.record, name) for name in names), (
+        "what NumPy calls so would be found instead"
+    )
     return np.dtype((np.record, np.dtype([(name, kind) for name in names], align=True)))
 
 
@@ -116,8 +124,9 @@ INTERVAL = record("row", "begin", "end", "procs", "host", "is_kept")
 """An execution interval, as in a schedule; ``is_kept``: whether its work counts."""
 
 START, TRY, SUSPEND, RESUME, RESIZE, END_NOW, RETURN, DROP = range(1, 9)
-"""Kinds of actions.  A try is a trial run: when it is over, its work is discarded and the job waits again.  The
-last three come from the driver of an engine: a running job ends; a trial run is over; a suspended job leaves with its memory."""
+"""Kinds of actions.  A try is a trial run: when it is over, its work is discarded and the job waits
+again.  The last three come from the driver of an engine: a running job ends; a trial run is over; a
+suspended job leaves with its memory."""
 
 ACTION = record(
     "kind",
@@ -132,8 +141,8 @@ ACTION = record(
 
 
 class JobColumns(NamedTuple):
-    """What the jobs ask for, ``[R]`` each; ``submit`` ascends.  ``asked[N, R]``: by resource, including processors; it is empty
-    if hosts do not matter."""
+    """What the jobs ask for, ``[R]`` each; ``submit`` ascends.  ``asked[N, R]``: by resource,
+    including processors; it is empty if hosts do not matter."""
 
     submit: Int64Array
     procs: Int64Array
@@ -142,8 +151,9 @@ class JobColumns(NamedTuple):
 
 
 class LogTable(NamedTuple):
-    """What only the log knows about the jobs, ``[R]`` each: the run time, the memory that a job really uses (-1:
-    what it asks for), and whether admission accepts it.  The last two are empty if hosts do not matter."""
+    """What only the log knows about the jobs, ``[R]`` each: the run time, the memory that a job
+    really uses (-1: what it asks for), and whether admission accepts it.  The last two are empty if
+    hosts do not matter."""
 
     run: Int64Array
     used_memory: Int64Array
@@ -151,8 +161,8 @@ class LogTable(NamedTuple):
 
 
 class ScheduleTable(NamedTuple):
-    """The outcome of the jobs, ``[R]`` each: the first start, how the job started, its end, its host, and its last and first
-    promised start.  Columns that are not written are empty."""
+    """The outcome of the jobs, ``[R]`` each: the first start, how the job started, its end, its
+    host, and its last and first promised start.  Columns that are not written are empty."""
 
     start: Int64Array
     kind: Int8Array
@@ -166,12 +176,12 @@ class StateTables(NamedTuple):
     """The jobs that run and the jobs that wait.
 
     ``counts[1]``: of ``COUNTS``.  ``endings[., 2]``: a heap of ends, instant and row (:mod:`heap`).
-    ``waiting[R]``: the waiting rows in order of sequence, in use from ``head`` to ``tail``.  ``parts[2 + N, P]``.
-    ``hosts[2, N, H]``.  ``started[P]``, ``places[P]``: the rows that start in a pass, and their hosts.
-    ``ended[P]``, ``stopped[P]``, ``returned[P]``: the rows that ended in this round, that were suspended because their time was
-    over, and that came back from a trial run.
-    Only if jobs are interrupted: ``runs[R]`` of ``RUN``; ``running[P]``, the running rows, ascending; ``intervals[.]`` of
-    ``INTERVAL``; ``actions[.]`` of ``ACTION``.
+    ``waiting[R]``: the waiting rows in order of sequence, in use from ``head`` to ``tail``.
+     ``parts[2 + N, P]``. ``hosts[2, N, H]``.  ``started[P]``, ``places[P]``: the rows that start in
+    a pass, and their hosts. ``ended[P]``, ``stopped[P]``, ``returned[P]``: the rows that ended in
+    this round, that were suspended because their time was over, and that came back from a trial
+    run. Only if jobs are interrupted: ``runs[R]`` of ``RUN``; ``running[P]``, the running rows,
+    ascending; ``intervals[.]`` of ``INTERVAL``; ``actions[.]`` of ``ACTION``.
     """
 
     counts: RecordArray
@@ -193,9 +203,10 @@ class StateTables(NamedTuple):
 class Instant(NamedTuple):
     """One round, for a policy.
 
-    In order: the instant, processors free, the ends of the queue in ``waiting``; the first index of it that has changed since
-    the last pass (``scan_from``); parts in use of ``parts``.  Then the rows that arrived in this round (from ``first_arrived``
-    to before ``arrived``), how many jobs ended and how many trial runs were over.
+    In order: the instant, processors free, the ends of the queue in ``waiting``; the first index of
+    it that has changed since the last pass (``scan_from``); parts in use of ``parts``.  Then the
+    rows that arrived in this round (from ``first_arrived`` to before ``arrived``), how many jobs
+    ended and how many trial runs were over.
     """
 
     now: int

@@ -2,8 +2,9 @@
 
 Source: docs/spec/papers.md 5.2 and 5.5.
 
-A station has servers and its own queue.  ``queue[n]`` of ``QUEUED_TASK``: its waiting tasks in order of sequence, that is, of
-routing.  ``left``: by parent, how many of its tasks have not ended.  The live engine and the compiled loop call these kernels.
+A station has servers and its own queue.  ``queue[n]`` of ``QUEUED_TASK``: its waiting tasks in
+order of sequence, that is, of routing.  ``left``: by parent, how many of its tasks have not ended.
+ The live engine and the compiled loop call these kernels.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ PROBABILISTIC, SHORTEST = ROUTINGS = 0, 1
 """Routing: any station with equal probability; or the one with the least tasks per server."""
 
 FCFS, STF, SNUTF, LSTF, SNUTF_STF = DISCIPLINES = 0, 1, 2, 3, 4
-"""The task that a station selects.  In order: the first routed; the one with the least estimate; one of the parent with the
-least tasks left; the least estimate, but after a number of selections the first routed.  ``SNUTF_STF`` is ``SNUTF`` with ties
-by estimate."""
+"""The task that a station selects.  In order: the first routed; the one with the least estimate;
+one of the parent with the least tasks left; the least estimate, but after a number of selections
+the first routed.  ``SNUTF_STF`` is ``SNUTF`` with ties by estimate."""
 
 LOWEST = -1
 """A draw that breaks ties among the shortest queues by the order of the stations."""
@@ -32,8 +33,9 @@ LOWEST = -1
 def routed(routing: int, drawn: int, lengths: Int64Array, servers: Int64Array) -> int:
     """Return the station of a task, -1 if there is none.
 
-    ``routing``: one of ``ROUTINGS``.  ``drawn``: 53 random bits, or ``LOWEST``.  ``lengths``: by station, tasks that
-    wait or are in service.  ``servers``: by station, 0 if the task may not go there.
+    ``routing``: one of ``ROUTINGS``.  ``drawn``: 53 random bits, or ``LOWEST``.  ``lengths``: by
+    station, tasks that wait or are in service.  ``servers``: by station, 0 if the task may not go
+    there.
     """
     best, many = -1, 0
     for station in range(len(servers)):
@@ -53,7 +55,8 @@ def routed(routing: int, drawn: int, lengths: Int64Array, servers: Int64Array) -
     skip = below(drawn, many)
     for station in range(best, len(servers)):
         is_among = servers[station] > 0 and (
-            routing == PROBABILISTIC or lengths[station] * servers[best] == lengths[best] * servers[station]
+            routing == PROBABILISTIC
+            or lengths[station] * servers[best] == lengths[best] * servers[station]
         )
         if is_among and skip == 0:
             return station
@@ -63,13 +66,19 @@ def routed(routing: int, drawn: int, lengths: Int64Array, servers: Int64Array) -
 
 @kernel
 def select(
-    discipline: int, limit: int, station: int, queue: RecordArray, waiting: int, left: Int64Array,
+    discipline: int,
+    limit: int,
+    station: int,
+    queue: RecordArray,
+    waiting: int,
+    left: Int64Array,
     selections: Int64Array,
-) -> int:  # fmt: skip
-    """Return the index in its queue of the task that a station selects now, and count the selection (5.5, rule 9).
+) -> int:
+    """Return the index in its queue of the task that a station selects now, and count the selection
+    (5.5, rule 9).
 
-    ``limit``: the number of selections after which ``LSTF`` takes the first routed task.  ``selections``: by station,
-    the number of selections since then.
+    ``limit``: the number of selections after which ``LSTF`` takes the first routed task.
+     ``selections``: by station, the number of selections since then.
     """
     is_oldest = discipline == LSTF and selections[station] >= limit
     selections[station] = 0 if is_oldest else selections[station] + 1

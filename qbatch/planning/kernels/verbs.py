@@ -1,8 +1,8 @@
 """The verbs of the core, which alone may change the tables (:mod:`tables`), one kernel each.
 
-The first part serves every policy.  The second serves policies that interrupt jobs.  There ``runs`` holds the progress of each
-job, and the heap of ends may contain outdated entries.  A run that stops before its job's end, or has fewer processors than
-the job asked for, leaves an execution interval.
+The first part serves every policy.  The second serves policies that interrupt jobs.  There ``runs``
+holds the progress of each job, and the heap of ends may contain outdated entries.  A run that stops
+before its job's end, or has fewer processors than the job asked for, leaves an execution interval.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ IN_ORDER, IMMEDIATE, BACKFILLED = 0, 1, 2
 """How a job started (docs/design.md, "The meaning of one instant")."""
 
 NOT_WAITING, NO_ROOM, NO_NUMBER, NOT_LATER = 1, 2, 3, 4
-"""Why a decision of a policy is refused: the row does not wait; it does not fit; there is no such number of starts; the next pass
-is not later."""
+"""Why a decision of a policy is refused: the row does not wait; it does not fit; there is no such
+number of starts; the next pass is not later."""
 
 
 @kernel
@@ -63,8 +63,8 @@ def kind_of(row: int, first_left: int, submit: int, now: int) -> int:
 def close_gaps(waiting: Int64Array, head: int, begun: Int64Array, last: int) -> int:
     """Close the gaps that started rows left in ``waiting`` from ``head`` on; return the new head.
 
-    ``begun``: by row, below 0 if it waits.  ``last`` is the last row that started.  Those before it move up to
-    it, so that entries behind it are not touched.
+    ``begun``: by row, below 0 if it waits.  ``last`` is the last row that started.  Those before it
+    move up to it, so that entries behind it are not touched.
     """
     read = head
     while waiting[read] != last:
@@ -96,15 +96,26 @@ def book(hosts: Int64Array, host: int, procs: int, memory: int) -> None:
 
 @kernel
 def enter_part(parts: Int64Array, count: int) -> None:
-    """Move the part after ``count`` others, which are sorted by expected end, to its position; the caller updates the count."""
+    """Move the part after ``count`` others, which are sorted by expected end, to its position; the
+    caller updates the count."""
     # The rows that every machine has are moved together: one row at a time takes twice as long.
     place = count
-    end, host, procs, held = parts[END, count], parts[HOST, count], parts[PROCS, count], parts[HELD, count]
+    end, host, procs, held = (
+        parts[END, count],
+        parts[HOST, count],
+        parts[PROCS, count],
+        parts[HELD, count],
+    )
     while place > 0 and parts[END, place - 1] > end:
         for field in (END, HOST, PROCS, HELD):
             parts[field, place] = parts[field, place - 1]
         place -= 1
-    parts[END, place], parts[HOST, place], parts[PROCS, place], parts[HELD, place] = end, host, procs, held
+    parts[END, place], parts[HOST, place], parts[PROCS, place], parts[HELD, place] = (
+        end,
+        host,
+        procs,
+        held,
+    )
     for field in range(AMOUNTS + NAMED, parts.shape[0]):
         value = parts[field, count]
         for moved in range(count, place, -1):
@@ -114,8 +125,8 @@ def enter_part(parts: Int64Array, count: int) -> None:
 
 @kernel
 def leave_part(parts: Int64Array, count: int) -> None:
-    """Remove the part that equals the one after ``count``; the caller updates the count.  Two equal parts are the same to every
-    pass."""
+    """Remove the part that equals the one after ``count``; the caller updates the count.  Two equal
+    parts are the same to every pass."""
     low = first_from(parts[END], count, parts[END, count])
     is_found = False
     while not is_found:
@@ -140,8 +151,14 @@ def book_job(row: int, host: int, sign: int, asked: Int64Array, hosts: Int64Arra
 
 @kernel
 def write_part(
-    row: int, host: int, end: int, place: int, asked: Int64Array, hosts: Int64Array, parts: Int64Array
-) -> None:  # fmt: skip
+    row: int,
+    host: int,
+    end: int,
+    place: int,
+    asked: Int64Array,
+    hosts: Int64Array,
+    parts: Int64Array,
+) -> None:
     """Write the part of a job on its host."""
     parts[END, place], parts[HOST, place] = end, host
     for resource in range(hosts.shape[1]):
@@ -150,31 +167,56 @@ def write_part(
 
 @inlined_kernel
 def give_back(
-    row: int, running: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
-) -> None:  # fmt: skip
-    """Give back to its host what an ending job had; ``running``: the number of running jobs, with it."""
+    row: int,
+    running: int,
+    has_parts: bool,
+    jobs: JobColumns,
+    state: StateTables,
+    done: ScheduleTable,
+) -> None:
+    """Give back to its host what an ending job had; ``running``: the number of running jobs, with
+    it."""
     host = done.host[row]
     book_job(row, host, 1, jobs.asked, state.hosts)
     if has_parts:
-        write_part(row, host, done.start[row] + jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
+        write_part(
+            row,
+            host,
+            done.start[row] + jobs.estimate[row],
+            running,
+            jobs.asked,
+            state.hosts,
+            state.parts,
+        )
         leave_part(state.parts, running)
 
 
 @inlined_kernel
 def take(
-    row: int, host: int, running: int, now: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
-) -> None:  # fmt: skip
-    """Take from a host what a starting job needs; ``running``: the number of running jobs, without it."""
+    row: int,
+    host: int,
+    running: int,
+    now: int,
+    has_parts: bool,
+    jobs: JobColumns,
+    state: StateTables,
+    done: ScheduleTable,
+) -> None:
+    """Take from a host what a starting job needs; ``running``: the number of running jobs, without
+    it."""
     done.host[row] = host
     book_job(row, host, -1, jobs.asked, state.hosts)
     if has_parts:
-        write_part(row, host, now + jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
+        write_part(
+            row, host, now + jobs.estimate[row], running, jobs.asked, state.hosts, state.parts
+        )
         enter_part(state.parts, running)
 
 
 @kernel
 def has_room(count: int, jobs: JobColumns, state: StateTables) -> bool:
-    """Return whether the host of the last of ``count + 1`` starts has enough for it and the earlier starts there."""
+    """Return whether the host of the last of ``count + 1`` starts has enough for it and the earlier
+    starts there."""
     host, hosts = state.places[count], state.hosts
     if host < 0 or host >= hosts.shape[2]:
         return False
@@ -190,9 +232,16 @@ def has_room(count: int, jobs: JobColumns, state: StateTables) -> bool:
 
 @kernel
 def count_allowed(
-    count: int, arrived: int, free: int, has_hosts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
-) -> int:  # fmt: skip
-    """Return how many of ``count`` starts are valid; the first invalid one is recorded in ``counts``."""
+    count: int,
+    arrived: int,
+    free: int,
+    has_hosts: bool,
+    jobs: JobColumns,
+    state: StateTables,
+    done: ScheduleTable,
+) -> int:
+    """Return how many of ``count`` starts are valid; the first invalid one is recorded in
+    ``counts``."""
     counts, allowed = state.counts[0], 0
     if count < 0 or count > state.started.shape[0]:
         counts.fault = NO_NUMBER
@@ -222,9 +271,15 @@ def is_due(row: int, instant: int, runs: RecordArray) -> bool:
 
 @kernel
 def note_end(
-    instant: int, row: int, counts: Record, runs: RecordArray, running: Int64Array, endings: Int64Array
-) -> None:  # fmt: skip
-    """Enter an instant at which a job, or its time, is over; if there is no space, keep only the entries of running jobs."""
+    instant: int,
+    row: int,
+    counts: Record,
+    runs: RecordArray,
+    running: Int64Array,
+    endings: Int64Array,
+) -> None:
+    """Enter an instant at which a job, or its time, is over; if there is no space, keep only the
+    entries of running jobs."""
     if counts.ends == endings.shape[0]:
         counts.ends = 0
         for place in range(counts.running):
@@ -241,7 +296,9 @@ def note_end(
 def next_end(state: StateTables) -> int:
     """Return the next instant at which a job, or its time, is over, ``FOREVER`` for none."""
     counts, endings = state.counts[0], state.endings
-    while counts.ends > 0 and not is_due(endings[0, heap.ROW], endings[0, heap.INSTANT], state.runs):
+    while counts.ends > 0 and not is_due(
+        endings[0, heap.ROW], endings[0, heap.INSTANT], state.runs
+    ):
         heap.pop(endings, counts.ends)
         counts.ends -= 1
     return int(endings[0, heap.INSTANT]) if counts.ends > 0 else FOREVER
@@ -250,7 +307,7 @@ def next_end(state: StateTables) -> int:
 @kernel
 def note_interval(
     row: int, now: int, is_kept: int, host: int, counts: Record, run: Record, intervals: RecordArray
-) -> None:  # fmt: skip
+) -> None:
     """Record the execution interval of a run that stops now, if intervals are kept."""
     if intervals.shape[0] == 0:
         return
@@ -263,7 +320,8 @@ def note_interval(
 
 @kernel
 def time_left(run: Record, procs: int, length: int) -> int:
-    """Return how much longer a job runs that takes ``length`` on ``procs``, from when it last began to run or stood still."""
+    """Return how much longer a job runs that takes ``length`` on ``procs``, from when it last began
+    to run or stood still."""
     if run.procs == procs:  # no product here: it could overflow
         return int(max(length - run.done // procs, 0))
     return int(max(-(-(length * procs - run.done) // run.procs), 0))
@@ -278,7 +336,8 @@ def move_part(place: int, to: int, parts: Int64Array) -> None:
 
 @kernel
 def take_out(row: int, end: int, counts: Record, parts: Int64Array) -> int:
-    """Move the parts of a running job, which end at ``end``, behind those in use; return their number."""
+    """Move the parts of a running job, which end at ``end``, behind those in use; return their
+    number."""
     count, gone = counts.parts, 0
     for place in range(first_from(parts[END], count, end), count):
         if parts[OF_ROW, place] == row:
@@ -294,10 +353,17 @@ def take_out(row: int, end: int, counts: Record, parts: Int64Array) -> int:
 
 @kernel
 def book_parts(
-    count: int, sign: int, first: int, with_memory: bool, counts: Record, parts: Int64Array, hosts: Int64Array
-) -> None:  # fmt: skip
-    """Give back what the ``count`` parts behind those in use have (``sign`` 1), or take it (-1), of the resources from ``first``
-    on: up to processors, or of all.  What a closed host gets back is withheld."""
+    count: int,
+    sign: int,
+    first: int,
+    with_memory: bool,
+    counts: Record,
+    parts: Int64Array,
+    hosts: Int64Array,
+) -> None:
+    """Give back what the ``count`` parts behind those in use have (``sign`` 1), or take it (-1), of
+    the resources from ``first`` on: up to processors, or of all.  What a closed host gets back is
+    withheld."""
     for place in range(counts.parts, counts.parts + count):
         host = parts[HOST, place]
         what = FREE if hosts[THERE, CPUS, host] > 0 else WITHHELD
@@ -309,12 +375,24 @@ def book_parts(
 
 @kernel
 def run_on(
-    row: int, count: int, with_memory: bool, until: int, now: int, procs: int, estimate: int, length: int, counts: Record,
-    runs: RecordArray, running: Int64Array, endings: Int64Array, parts: Int64Array, hosts: Int64Array,
-) -> None:  # fmt: skip
-    """Run a job from now on with ``run.procs`` processors, on the ``count`` parts behind those in use; until an
-    instant, if ``until`` is one.  It asks for ``procs`` processors, on which it runs for ``length`` in total; -1: unknown, and
-    an event gives the end."""
+    row: int,
+    count: int,
+    with_memory: bool,
+    until: int,
+    now: int,
+    procs: int,
+    estimate: int,
+    length: int,
+    counts: Record,
+    runs: RecordArray,
+    running: Int64Array,
+    endings: Int64Array,
+    parts: Int64Array,
+    hosts: Int64Array,
+) -> None:
+    """Run a job from now on with ``run.procs`` processors, on the ``count`` parts behind those in
+    use; until an instant, if ``until`` is one.  It asks for ``procs`` processors, on which it runs
+    for ``length`` in total; -1: unknown, and an event gives the end."""
     run = runs[row]
     run.since, run.until, run.end = now, until, now + time_left(run, procs, estimate)
     if run.is_trial and until >= 0:
@@ -340,10 +418,17 @@ def run_on(
 
 @kernel
 def stop(
-    row: int, now: int, with_memory: bool, counts: Record, run: Record, running: Int64Array, parts: Int64Array, hosts: Int64Array
-) -> int:  # fmt: skip
-    """Stop a job; it gives back its processors, and its memory or not.  Return the number of its parts, which are behind
-    those in use."""
+    row: int,
+    now: int,
+    with_memory: bool,
+    counts: Record,
+    run: Record,
+    running: Int64Array,
+    parts: Int64Array,
+    hosts: Int64Array,
+) -> int:
+    """Stop a job; it gives back its processors, and its memory or not.  Return the number of its
+    parts, which are behind those in use."""
     count = take_out(row, run.end, counts, parts)
     run.done += (now - run.since) * run.procs
     run.since, run.due, run.until = -1, -1, -1
@@ -359,10 +444,11 @@ def stop(
 
 @inlined_kernel
 def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
-    """End the jobs that end now; suspend those that were to run until now; put the trial runs that are over back into the queue.
+    """End the jobs that end now; suspend those that were to run until now; put the trial runs that
+    are over back into the queue.
 
-    Each step is in order of sequence.  Returns the new head of the queue.  Each trial run moved the head on by one when it began,
-    so there is a free index before the head for each that returns.
+    Each step is in order of sequence.  Returns the new head of the queue.  Each trial run moved the
+    head on by one when it began, so there is a free index before the head for each that returns.
     """
     counts, endings, runs = state.counts[0], state.endings, state.runs
     ended, over = 0, 0
@@ -406,14 +492,19 @@ def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
 
 
 @inlined_kernel
-def carry_out(count: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable) -> None:
-    """Carry out ``count`` actions, in order; write the rows that start for the first time into ``state.started``.
+def carry_out(
+    count: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable
+) -> None:
+    """Carry out ``count`` actions, in order; write the rows that start for the first time into
+    ``state.started``.
 
-    ``START``, ``TRY`` and ``RESUME`` run a job (:func:`run_on`); ``SUSPEND``, ``END_NOW`` and ``RETURN`` stop it
-    (:func:`stop`); ``RESIZE`` does one after the other; ``DROP`` gives back the memory of a suspended job.  They are one kernel
-    because the compiler takes longer over several kernels that each take all tables.
+    ``START``, ``TRY`` and ``RESUME`` run a job (:func:`run_on`); ``SUSPEND``, ``END_NOW`` and
+    ``RETURN`` stop it (:func:`stop`); ``RESIZE`` does one after the other; ``DROP`` gives back the
+    memory of a suspended job.  They are one kernel because the compiler takes longer over several
+    kernels that each take all tables.
 
-    A trial run of a job that uses more memory than it holds fails at once: it is over at the same instant.
+    A trial run of a job that uses more memory than it holds fails at once: it is over at the same
+    instant.
     """
     counts, parts, hosts, running = state.counts[0], state.parts, state.hosts, state.running
     for place in range(count):
@@ -421,11 +512,24 @@ def carry_out(count: int, now: int, jobs: JobColumns, log: LogTable, state: Stat
         row, pieces, until, is_start = action.row, action.parts, action.until, action.kind <= TRY
         run, first = state.runs[row], counts.parts
         with_memory = is_start or action.kind == RESIZE or run.keeps == 0
-        is_stop = action.kind == SUSPEND or action.kind == RESIZE or action.kind == END_NOW or action.kind == RETURN
+        is_stop = (
+            action.kind == SUSPEND
+            or action.kind == RESIZE
+            or action.kind == END_NOW
+            or action.kind == RETURN
+        )
         if is_stop:
             until = run.until
             if action.kind != END_NOW or run.is_cut:
-                note_interval(row, now, 0 if action.kind == RETURN else 1, done.host[row], counts, run, state.intervals)
+                note_interval(
+                    row,
+                    now,
+                    0 if action.kind == RETURN else 1,
+                    done.host[row],
+                    counts,
+                    run,
+                    state.intervals,
+                )
             run.keeps = action.kind == SUSPEND and action.held > 0
             pieces = stop(row, now, run.keeps == 0, counts, run, running, parts, hosts)
             first = counts.parts
@@ -435,7 +539,11 @@ def carry_out(count: int, now: int, jobs: JobColumns, log: LogTable, state: Stat
             pieces = 1
             for field in range(AMOUNTS, parts.shape[0]):
                 parts[field, first] = 0
-            parts[HOST, first], parts[PROCS, first], parts[HELD, first] = action.host, action.procs, action.held
+            parts[HOST, first], parts[PROCS, first], parts[HELD, first] = (
+                action.host,
+                action.procs,
+                action.held,
+            )
         host, held = parts[HOST, first], parts[HELD, first]
         if is_start:
             done.host[row], run.done, run.held, run.is_trial = host, 0, held, action.kind == TRY
@@ -452,9 +560,21 @@ def carry_out(count: int, now: int, jobs: JobColumns, log: LogTable, state: Stat
             run.procs = action.procs
             length = log.run[row] if log.run.shape[0] > 0 else -1
             run_on(
-                row, pieces, with_memory, until, now, jobs.procs[row], jobs.estimate[row], length, counts, state.runs, running,
-                state.endings, parts, hosts,
-            )  # fmt: skip
+                row,
+                pieces,
+                with_memory,
+                until,
+                now,
+                jobs.procs[row],
+                jobs.estimate[row],
+                length,
+                counts,
+                state.runs,
+                running,
+                state.endings,
+                parts,
+                hosts,
+            )
         elif action.kind == RETURN:
             run.done, run.is_trial = -1, 0
         if action.kind == TRY and log.run.shape[0] > 0:
@@ -465,14 +585,17 @@ def carry_out(count: int, now: int, jobs: JobColumns, log: LogTable, state: Stat
 
 
 @kernel
-def carried_out(jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable) -> Iterator[int]:
+def carried_out(
+    jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable
+) -> Iterator[int]:
     """Carry out ``counts.decided`` actions at each step.
 
-    It is a generator, because that holds the tables: a step costs a fifth of a microsecond, a call with all tables several.
-    As for every kernel, the caller has to keep the arrays.
+    It is a generator, because that holds the tables: a step costs a fifth of a microsecond, a call
+    with all tables several. As for every kernel, the caller has to keep the arrays.
     """
     while True:
-        # A name for the record would be a copy of it here: a generator keeps the values of its names.
+        # A name for the record would be a copy of it here: a generator keeps the values of its
+        # names.
         state.counts[0].starts = 0
         carry_out(state.counts[0].decided, state.counts[0].now, jobs, log, state, done)
         yield 0
@@ -480,7 +603,8 @@ def carried_out(jobs: JobColumns, log: LogTable, state: StateTables, done: Sched
 
 @kernel
 def close_queue(counts: Record, waiting: Int64Array, runs: RecordArray) -> int:
-    """Close the gaps in the queue of the jobs that started in this pass; return how many started for the first time."""
+    """Close the gaps in the queue of the jobs that started in this pass; return how many started
+    for the first time."""
     if counts.last != NO_JOB:
         counts.head = close_gaps(waiting, counts.head, runs["done"], counts.last)
     started = counts.starts

@@ -1,14 +1,15 @@
 """Chunks over hosts: a job is chunks, each inside one host, and reservations are made on hosts.
 
-First fit is not monotone: after a job has started, another that was passed over may fit elsewhere.  So a backfill scan
-that started a job is repeated, as if the started jobs had been running, until one starts none.  (With one host
-the second scan never starts a job.)
+First fit is not monotone: after a job has started, another that was passed over may fit elsewhere.
+ So a backfill scan that started a job is repeated, as if the started jobs had been running, until
+one starts none.  (With one host the second scan never starts a job.)
 
-**Where hosts do not matter.**  A chunk of one processor that needs no memory and names no host goes to any free processor.
-Suppose every waiting job is made of such chunks, and asks neither to share hosts nor to have them alone
-(:func:`qbatch.planning.shapes.is_loose`).  Then a job fits exactly if enough processors are free, at any instant, however the
-jobs before it were placed.  The passes and the plan are those of one pool, and hosts are chosen only at the start.
-Reservations on hosts (no job moves) could at best equal this schedule.  The choice is made again in every pass.
+**Where hosts do not matter.**  A chunk of one processor that needs no memory and names no host goes
+to any free processor. Suppose every waiting job is made of such chunks, and asks neither to share
+hosts nor to have them alone (:func:`qbatch.planning.shapes.is_loose`).  Then a job fits exactly if
+enough processors are free, at any instant, however the jobs before it were placed.  The passes and
+the plan are those of one pool, and hosts are chosen only at the start. Reservations on hosts (no
+job moves) could at best equal this schedule.  The choice is made again in every pass.
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ from qbatch.model.actions import Allocation, Start, outside, parts_of, ranges_of
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, memory_text, one_host
 from qbatch.model.reasons import Reason
-from qbatch.planning.chunks import can_share_one_host, fill, give_on, is_scattered, packed, place_chunks, requested
+from qbatch.planning.chunks import (
+    can_share_one_host,
+    fill,
+    give_on,
+    is_scattered,
+    packed,
+    place_chunks,
+    requested,
+)
 from qbatch.planning.kernels import chunks, grid
 from qbatch.planning.kernels.entries import entry_to, uncompiled
 from qbatch.planning.kernels.profile import FOREVER, booked
@@ -50,7 +59,11 @@ class ChunkModel(ResourceModel):
 
     @staticmethod
     def allocation(
-        machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
+        machine: Machine,
+        free: Sequence[int],
+        free_memory: Sequence[int],
+        job: Job,
+        free_resources: Named = (),
     ) -> Allocation:
         return place_chunks(machine, free, free_memory, job)
 
@@ -69,16 +82,23 @@ class ChunkModel(ResourceModel):
 
     @staticmethod
     def replayed_as(machine: Machine, *, is_planned: bool) -> Machine | None:
-        """Return one pool of the processors if no memory counts: then hosts do not matter to the jobs of a log."""
+        """Return one pool of the processors if no memory counts: then hosts do not matter to the
+        jobs of a log."""
         return None if machine.counts_memory else one_host(machine.procs)
 
     def profile(self) -> Profile:
         return HostGrid(self.view)
 
     def list_pass(
-        self, order: Int64Array, depth: int, *, is_stopping: bool = False, is_by_shadow: bool = False
+        self,
+        order: Int64Array,
+        depth: int,
+        *,
+        is_stopping: bool = False,
+        is_by_shadow: bool = False,
     ) -> tuple[list[Start], list[Reserved]]:
-        """Make one pass (see :meth:`ResourceModel.list_pass`); if hosts matter, reservations hold only until the next pass."""
+        """Make one pass (see :meth:`ResourceModel.list_pass`); if hosts matter, reservations hold
+        only until the next pass."""
         view, whole = self.view, self.whole()
         if whole is not None:
             pool_starts, reserved = whole.list_pass(order, depth, is_stopping=is_stopping)
@@ -106,30 +126,42 @@ class ChunkModel(ResourceModel):
         if not whole:
             return np.zeros(len(self.view.machine.hosts), np.bool_)
         ((_, procs, memory, wanted),) = whole
-        return np.array([
-            procs <= host.cpus and (not host.memory or memory <= host.memory) and wanted in (-1, place)
-            for place, host in enumerate(self.view.machine.hosts)
-        ])  # fmt: skip
+        return np.array(
+            [
+                procs <= host.cpus
+                and (not host.memory or memory <= host.memory)
+                and wanted in (-1, place)
+                for place, host in enumerate(self.view.machine.hosts)
+            ]
+        )
 
     def is_apart(self, job: Job) -> bool:
         return not can_share_one_host(job)
 
-    def hold_up(self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool) -> Reason:
+    def hold_up(
+        self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool
+    ) -> Reason:
         """Return that the chunks do not fit, or which job a start would delay."""
         view = self.view
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
         if not ahead or not self.fits(job):
             parts = " + ".join(_part(view, *part) for part in requested(job))
             whole = " on whole hosts" if job.is_exclusive else ""
-            text = f"its chunks ({parts}, {job.placing}{whole}) do not fit what the open hosts have free"
+            text = (
+                f"its chunks ({parts}, {job.placing}{whole}) do not fit what the open hosts "
+                "have free"
+            )
             return Reason("hosts", by, text, {**numbers, "most_free": max(view.free)})
         head = view.jobs[ahead[0]]
         if not is_by_shadow:
-            text = f"would delay one of the first {depth} jobs in the queue, which have reservations"
+            text = (
+                f"would delay one of the first {depth} jobs in the queue, which have reservations"
+            )
             return Reason("reservation", by, text, numbers, (ahead[0],))
         shadow = scan_by_shadow(view, order, is_easy=True)[1]
         text = (
-            f"would delay job {head.number}, which is to start by {shadow / 1e6:.15g} s: it would run until "
+            f"would delay job {head.number}, which is to start by {shadow / 1e6:.15g} s: it would "
+            "run until "
             f"{(view.now + job.estimate) / 1e6:.15g} s on hosts that this job needs then"
         )
         numbers |= {"shadow": shadow, "expected_end": view.now + job.estimate}
@@ -158,7 +190,8 @@ def place_in_order(view: View, rows: Sequence[int]) -> list[Start]:
 
 
 def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[list[Start], int]:
-    """Make one pass of FCFS or EASY; return the starts, and the shadow time (``FOREVER`` if no job is held up)."""
+    """Make one pass of FCFS or EASY; return the starts, and the shadow time (``FOREVER`` if no job
+    is held up)."""
     shapes = view.shapes
     assert shapes is not None
     hosts, space = hosts_now(view), view.free_procs
@@ -184,7 +217,8 @@ def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[l
             starts.setdefault(row, []).append((host, procs, memory, 1))
         if count == 0 or not is_easy:
             return [Start(row, ranges_of(parts)) for row, parts in starts.items()], int(facts[1])
-        # Scan again, as if the started jobs had been running: a start can push a later placement to hosts where it delays no job.
+        # Scan again, as if the started jobs had been running: a start can push a later placement to
+        # hosts where it delays no job.
         fresh = begun[:, :count].copy()
         waiting = waiting[~np.isin(waiting, fresh[chunks.ROW])]
         fresh[END] = view.now + estimate[fresh[chunks.ROW]]
@@ -194,8 +228,8 @@ def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[l
 
 
 def _grid_scan(view: View, rows: Int64Array, depth: int, begun: list[Start]) -> Iterator[Start]:
-    """Scan once; give each of the first ``depth`` jobs that cannot start a reservation; ``begun``: starts of earlier
-    scans."""
+    """Scan once; give each of the first ``depth`` jobs that cannot start a reservation; ``begun``:
+    starts of earlier scans."""
     assert view.shapes is not None
     grid, heads = HostGrid(view), view.shapes.heads
     estimate = view.columns.estimate
@@ -230,7 +264,8 @@ def _part(view: View, count: int, procs: int, memory: int, host: int) -> str:
 
 
 class HostGrid(Profile):
-    """What the running jobs leave on each host over time, less what is reserved; rebuilt for each pass."""
+    """What the running jobs leave on each host over time, less what is reserved; rebuilt for each
+    pass."""
 
     def __init__(self, view: View) -> None:
         assert view.shapes is not None
@@ -256,15 +291,22 @@ class HostGrid(Profile):
             if self._state[0] + 2 > len(self._times):
                 self._times = np.concatenate([self._times, np.zeros_like(self._times)])
                 self._free = np.concatenate([self._free, np.zeros_like(self._free)])
-            _add_part(self._times, self._free, self._state, start, end, host, sign * procs, sign * memory)
+            _add_part(
+                self._times, self._free, self._state, start, end, host, sign * procs, sign * memory
+            )
 
     def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
-        start = int(_earliest_chunks(*self._known(row), duration, not_before, self.hosts, self._taken))
+        start = int(
+            _earliest_chunks(*self._known(row), duration, not_before, self.hosts, self._taken)
+        )
         return start, self._placed() if start < FOREVER else ()
 
     def start_now(self, row: int, end: int) -> Allocation:
-        """Return where a row fits from now to ``end``, empty if nowhere, and take it from what is free now."""
-        if not _chunks_fit(*self._known(row), self.now, end, self.now_free, self.hosts, self._taken):
+        """Return where a row fits from now to ``end``, empty if nowhere, and take it from what is
+        free now."""
+        if not _chunks_fit(
+            *self._known(row), self.now, end, self.now_free, self.hosts, self._taken
+        ):
             return ()
         placed = self._placed()
         self.begin(placed, end)
@@ -273,10 +315,15 @@ class HostGrid(Profile):
     def begin(self, allocation: Allocation, end: int) -> None:
         """Take an allocation from what is free now, until ``end``."""
         for chunk in allocation:
-            self.now_free[:, chunk.host : chunk.host + chunk.count] -= ((chunk.procs,), (chunk.memory,))
+            self.now_free[:, chunk.host : chunk.host + chunk.count] -= (
+                (chunk.procs,),
+                (chunk.memory,),
+            )
         self.reserve(allocation, self.now, end)
 
-    def _known(self, row: int) -> tuple[Int64Array, Int64Array, Int64Array, RecordArray, RecordArray, int]:
+    def _known(
+        self, row: int
+    ) -> tuple[Int64Array, Int64Array, Int64Array, RecordArray, RecordArray, int]:
         """Return the arrays of the grid, and the shape of a row."""
         shapes = self.shapes
         return self._times, self._free, self._state, shapes.heads, shapes.types, int(shapes.of[row])
@@ -287,7 +334,8 @@ class HostGrid(Profile):
 
 
 def hosts_now(view: View) -> Int64Array:
-    """Return the hosts as a table of the kernels: the free and the total processors and memory of each."""
+    """Return the hosts as a table of the kernels: the free and the total processors and memory of
+    each."""
     hosts = view.machine.hosts
     there = [host.cpus for host in hosts], [host.memory for host in hosts]
     return np.array([(view.free, view.free_memory), there], np.int64)

@@ -1,6 +1,7 @@
 """Hosts that each hold whole jobs, with resources: the pass over hosts, and profiles of each host.
 
-A job starts on the host with the fewest free processors, then in host order (docs/spec/papers.md 3.7).
+A job starts on the host with the fewest free processors, then in host order (docs/spec/papers.md
+3.7).
 """
 
 from __future__ import annotations
@@ -38,14 +39,22 @@ class HostModel(ResourceModel):
 
     @staticmethod
     def allocation(
-        machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
+        machine: Machine,
+        free: Sequence[int],
+        free_memory: Sequence[int],
+        job: Job,
+        free_resources: Named = (),
     ) -> Allocation:
         amounts = machine.amounts(job.resources)
         for host, spec in enumerate(machine.hosts):
             if free[host] < job.procs or (spec.memory and free_memory[host] < job.memory):
                 continue
-            if all(there[host] >= amount for there, amount in zip(free_resources, amounts, strict=True)):
-                return (Chunk(host, job.procs, job.memory if spec.memory else 0, resources=amounts),)
+            if all(
+                there[host] >= amount for there, amount in zip(free_resources, amounts, strict=True)
+            ):
+                return (
+                    Chunk(host, job.procs, job.memory if spec.memory else 0, resources=amounts),
+                )
         return ()
 
     @staticmethod
@@ -71,39 +80,60 @@ class HostModel(ResourceModel):
     def profile(self) -> Profile:
         return HostProfiles(self)
 
-    def hold_up(self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool) -> Reason:
+    def hold_up(
+        self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool
+    ) -> Reason:
         """Return that no host can hold the job for as long as it asks."""
         memory = [f"{memory_text(job.memory)} of memory"] if job.memory else []
-        *parts, last = (f"{job.procs} processors", *memory, *(f"{many} {name}" for name, many in job.resources if many))
+        *parts, last = (
+            f"{job.procs} processors",
+            *memory,
+            *(f"{many} {name}" for name, many in job.resources if many),
+        )
         asked = f"{', '.join(parts)} and {last}" if parts else last
         text = f"no host has {asked} free for its {job.estimate / 1e6:.15g} s"
-        numbers = {"procs": job.procs, "memory": job.memory, "estimate": job.estimate, **dict(job.resources)}
+        numbers = {
+            "procs": job.procs,
+            "memory": job.memory,
+            "estimate": job.estimate,
+            **dict(job.resources),
+        }
         return Reason("host", by, text, numbers)
 
     def hosts(self) -> Int64Array:
         view = self.view
         if not hasattr(self, "_hosts"):
             machine = view.machine
-            flat = [*view.free, *view.free_memory, *chain.from_iterable(view.free_resources), *chain.from_iterable(machine.there)]
+            flat = [
+                *view.free,
+                *view.free_memory,
+                *chain.from_iterable(view.free_resources),
+                *chain.from_iterable(machine.there),
+            ]
             self._hosts = np.array(flat, np.int64).reshape(2, -1, len(machine.hosts))
-            if 0 in machine.there[MEMORY]:  # if memory is not counted, none is free, whatever a policy wrote
+            # If memory is not counted, none is free, whatever a policy wrote.
+            if 0 in machine.there[MEMORY]:
                 self._hosts[FREE, MEMORY] *= self._hosts[THERE, MEMORY] > 0
             if view.closed:
                 self._hosts[THERE, CPUS, list(view.closed)] = 0
         return self._hosts.copy()
 
     def starts(self, rows: list[int], places: list[int]) -> list[Start]:
-        return [Start(row, (self.part(row, place),)) for row, place in zip(rows, places, strict=True)]
+        return [
+            Start(row, (self.part(row, place),)) for row, place in zip(rows, places, strict=True)
+        ]
 
     def part(self, row: int, host: int) -> Chunk:
-        """Return the chunk of a row on a host: what it asks for, and memory only if it is counted."""
+        """Return the chunk of a row on a host: what it asks for, and memory only if it is
+        counted."""
         job, machine = self.view.jobs[row], self.view.machine
         memory = job.memory if machine.hosts[host].memory else 0
         return Chunk(host, job.procs, memory, resources=machine.amounts(job.resources))
 
 
 class HostProfiles(Profile):
-    """Profiles of every host, ``[H, N, 2, space]``: what the running jobs leave, less what is reserved."""
+    """Profiles of every host, ``[H, N, 2, space]``: what the running jobs leave, less what is
+    reserved."""
 
     def __init__(self, model: HostModel) -> None:
         self._model, view = model, model.view
@@ -125,7 +155,8 @@ class HostProfiles(Profile):
                 self._free = longer
 
     def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
-        """Return the first instant from which a row fits on a host for ``duration``, and where (``FOREVER``: never).
+        """Return the first instant from which a row fits on a host for ``duration``, and where
+        (``FOREVER``: never).
 
         Ties: the fewest processors free now, then host order.
         """

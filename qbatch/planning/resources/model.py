@@ -1,4 +1,5 @@
-"""The questions that every resource model answers, and what it makes: profiles, plans, the free resources of a pass."""
+"""The questions that every resource model answers, and what it makes: profiles, plans, the free
+resources of a pass."""
 
 from __future__ import annotations
 
@@ -22,18 +23,21 @@ from qbatch.planning.view import OVERDUE, Run, View
 _host_pass, _parts_by_end = entry_to(host_pass.host_pass), entry_to(running.parts_by_end)
 
 Reserved = tuple[int, int, int]
-"""A reservation of a pass: row, index in :meth:`ResourceModel.hosts`, start (0: each pass finds it again)."""
+"""A reservation of a pass: row, index in :meth:`ResourceModel.hosts`, start (0: each pass finds it
+again)."""
 
 Named = Sequence[Sequence[int]]
 """The free amount of each resource that the machine names (``Machine.resources``), by host."""
 
 
 class Profile(ABC):
-    """What is free over time: what the running jobs leave, less what is reserved.  Instants in microseconds."""
+    """What is free over time: what the running jobs leave, less what is reserved.  Instants in
+    microseconds."""
 
     @abstractmethod
     def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
-        """Return the first instant from which a row fits for ``duration``, and its allocation (``FOREVER`` and empty: never)."""
+        """Return the first instant from which a row fits for ``duration``, and its allocation
+        (``FOREVER`` and empty: never)."""
 
     @abstractmethod
     def change(self, allocation: Allocation, start: int, end: int, sign: int) -> None:
@@ -51,8 +55,8 @@ class Profile(ABC):
 class Plan(Protocol):
     """The kept plan of conservative backfilling: a start for every waiting row.
 
-    ``was_late``: a running job had outlived its estimate at the last pass.  ``ends``: the booked ends of rows
-    that did not run in one interval since their first start.
+    ``was_late``: a running job had outlived its estimate at the last pass.  ``ends``: the booked
+    ends of rows that did not run in one interval since their first start.
     """
 
     was_late: bool
@@ -68,17 +72,20 @@ class Plan(Protocol):
         """Rebuild the plan from what really runs: promises may break."""
 
     def rebuild(self, view: View) -> None:
-        """Rebuild the plan for another machine, from what runs on its open hosts and from the queue."""
+        """Rebuild the plan for another machine, from what runs on its open hosts and from the
+        queue."""
 
     def compress(self, how: str, view: View) -> None:
-        """Move reservations earlier: ``arrival``, ``start``, ``none``, or ``scratch`` (which may break promises)."""
+        """Move reservations earlier: ``arrival``, ``start``, ``none``, or ``scratch`` (which may
+        break promises)."""
 
     def arrive(self, view: View) -> None:
         """Give each arrival the earliest reservation."""
 
     def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
-        """Return the rows with a planned start earlier than promised, and that start (the new promise); the starts of
-        due rows, which leave the plan; and the earliest planned start after that, or None."""
+        """Return the rows with a planned start earlier than promised, and that start (the new
+        promise); the starts of due rows, which leave the plan; and the earliest planned start after
+        that, or None."""
 
     def planned_start(self, row: int) -> int:
         """Return the planned start of a waiting row."""
@@ -87,8 +94,8 @@ class Plan(Protocol):
 class ResourceModel(ABC):
     """The resource model of a machine, for a view.
 
-    ``spans``: a job may have processors of several hosts.  ``uses_shapes``: the requests of waiting jobs are kept as arrays
-    (``View.shapes``).
+    ``spans``: a job may have processors of several hosts.  ``uses_shapes``: the requests of waiting
+    jobs are kept as arrays (``View.shapes``).
     """
 
     __slots__ = ("view",)
@@ -102,9 +109,14 @@ class ResourceModel(ABC):
     @staticmethod
     @abstractmethod
     def allocation(
-        machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
+        machine: Machine,
+        free: Sequence[int],
+        free_memory: Sequence[int],
+        job: Job,
+        free_resources: Named = (),
     ) -> Allocation:
-        """Return the default allocation of a job, by what is free on each host; empty if the job does not fit."""
+        """Return the default allocation of a job, by what is free on each host; empty if the job
+        does not fit."""
 
     @staticmethod
     @abstractmethod
@@ -114,7 +126,8 @@ class ResourceModel(ABC):
     @staticmethod
     @abstractmethod
     def places(machine: Machine) -> tuple[Host, ...]:
-        """Return the places that each hold whole jobs: hosts, or one for the pool; none if jobs are chunks."""
+        """Return the places that each hold whole jobs: hosts, or one for the pool; none if jobs are
+        chunks."""
 
     @staticmethod
     @abstractmethod
@@ -124,7 +137,8 @@ class ResourceModel(ABC):
     @staticmethod
     @abstractmethod
     def replayed_as(machine: Machine, *, is_planned: bool) -> Machine | None:
-        """Return the machine (one pool, or hosts) on which a compiled loop replays a log with the same result, or None.
+        """Return the machine (one pool, or hosts) on which a compiled loop replays a log with the
+        same result, or None.
 
         Jobs of a log are not chunks.  ``is_planned``: the loop is that of a kept plan.
         """
@@ -144,9 +158,12 @@ class ResourceModel(ABC):
         return self.free_now(self.view).take(job)
 
     def fits_any(self, rows: Int64Array) -> bool:
-        """Return whether one of these rows may fit now; if it returns False, no pass starts any of them."""
+        """Return whether one of these rows may fit now; if it returns False, no pass starts any of
+        them."""
         window = self.view.window
-        return bool((window.long_columns.procs[rows] <= self.widest(self.view.machine, window.free)).any())
+        return bool(
+            (window.long_columns.procs[rows] <= self.widest(self.view.machine, window.free)).any()
+        )
 
     def start(self, row: int, allocation: Allocation) -> Start:
         """Return the start of a row now, on an allocation that a profile found."""
@@ -157,7 +174,12 @@ class ResourceModel(ABC):
         """Return what the running jobs leave free from now on."""
 
     def list_pass(
-        self, order: Int64Array, depth: int, *, is_stopping: bool = False, is_by_shadow: bool = False
+        self,
+        order: Int64Array,
+        depth: int,
+        *,
+        is_stopping: bool = False,
+        is_by_shadow: bool = False,
     ) -> tuple[list[Start], list[Reserved]]:
         """Make one pass of a list scheduler; return the starts, in order, and the reservations.
 
@@ -172,13 +194,28 @@ class ResourceModel(ABC):
         started, places = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
         reserved = np.empty((3, min(depth, len(order))), np.int64)
         count, kept = _host_pass(
-            instant, jobs_of(view), self.hosts(), parts, order, depth, is_stopping, 0, reserved, started, places
+            instant,
+            jobs_of(view),
+            self.hosts(),
+            parts,
+            order,
+            depth,
+            is_stopping,
+            0,
+            reserved,
+            started,
+            places,
         )
-        return self.starts(started[:count].tolist(), places[:count].tolist()), reserved_in(reserved, int(kept))
+        return self.starts(started[:count].tolist(), places[:count].tolist()), reserved_in(
+            reserved, int(kept)
+        )
 
     @abstractmethod
-    def hold_up(self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool) -> Reason:
-        """Return why a pass of policy ``by`` over ``order`` did not start a job; ``ahead``: the rows before it."""
+    def hold_up(
+        self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool
+    ) -> Reason:
+        """Return why a pass of policy ``by`` over ``order`` did not start a job; ``ahead``: the
+        rows before it."""
 
     def is_apart(self, job: Job) -> bool:
         """Return whether a job may not share one host, as a whole, with other jobs."""
@@ -190,21 +227,26 @@ class ResourceModel(ABC):
         return np.array([host.could_hold(job.procs, job.memory, job.resources) for host in hosts])
 
     def whole(self) -> ResourceModel | None:
-        """Return the resource model in which each job is inside one of ``places``; None while jobs are chunks over hosts."""
+        """Return the resource model in which each job is inside one of ``places``; None while jobs
+        are chunks over hosts."""
         return self
 
     def parts(self) -> Int64Array:
         """Return the parts of running jobs on open ``places``, in order of expected end.
 
-        Rows of the result: expected end (``OVERDUE`` from now if overdue), place, and the amount of each resource.
+        Rows of the result: expected end (``OVERDUE`` from now if overdue), place, and the amount of
+        each resource.
         """
         view = self.view
         closed = np.array(list(view.closed), np.int64)
-        found: Int64Array = _parts_by_end(view.pieces.copy(), view.now, view.now + OVERDUE, closed)[0]
+        found: Int64Array = _parts_by_end(view.pieces.copy(), view.now, view.now + OVERDUE, closed)[
+            0
+        ]
         return found
 
     def hosts(self) -> Int64Array:
-        """Return the free and the total amounts of each of ``places`` (:mod:`qbatch.planning.kernels.tables`)."""
+        """Return the free and the total amounts of each of ``places``
+        (:mod:`qbatch.planning.kernels.tables`)."""
         return np.empty((2, 2, 0), np.int64)
 
     def place_of(self, run: Run) -> int:
@@ -212,15 +254,17 @@ class ResourceModel(ABC):
         return run.allocation[0].host
 
     def starts(self, rows: list[int], places: list[int]) -> list[Start]:
-        """Return the starts of rows in places of :meth:`whole`: the engine chooses their hosts there."""
+        """Return the starts of rows in places of :meth:`whole`: the engine chooses their hosts
+        there."""
         return [Start(row) for row in rows]
 
 
 class FreeResources:
-    """What is free during one pass; a policy takes the resources of the jobs that it starts from it.
+    """What is free during one pass; a policy takes the resources of the jobs that it starts from
+    it.
 
-    ``free`` and ``free_memory``: processors and bytes of memory of each host; ``free_resources``: by resource of
-    ``Machine.resources``, then by host.
+    ``free`` and ``free_memory``: processors and bytes of memory of each host; ``free_resources``:
+    by resource of ``Machine.resources``, then by host.
     """
 
     def __init__(self, kind: type[ResourceModel], view: View) -> None:
@@ -239,12 +283,15 @@ class FreeResources:
         """Take the default allocation of a job and return it, empty if the job does not fit."""
         if job.procs > self._widest:
             return ()
-        found = self._kind.allocation(self.machine, self.free, self.free_memory, job, self.free_resources)
+        found = self._kind.allocation(
+            self.machine, self.free, self.free_memory, job, self.free_resources
+        )
         self.give(found)
         return found
 
     def place_on(self, job: Job, host: int) -> Allocation:
-        """Take an allocation of a whole job inside one host and return it, empty if the job does not fit there."""
+        """Take an allocation of a whole job inside one host and return it, empty if the job does
+        not fit there."""
         if job.procs > self.free[host]:
             return ()
         free, free_memory = [0] * len(self.free), [0] * len(self.free)

@@ -1,7 +1,7 @@
 """The kept plan of conservative backfilling on hosts: an allocation with each planned start.
 
-It is kept in dictionaries, and the profile is rebuilt for each use: exact rather than fast, for hundreds
-of waiting jobs.  Every planned start stays until a sweep finds an earlier one.
+It is kept in dictionaries, and the profile is rebuilt for each use: exact rather than fast, for
+hundreds of waiting jobs.  Every planned start stays until a sweep finds an earlier one.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ def booked_end(view: View, run: Run) -> int:
 
 
 def odd_ends(view: View) -> dict[int, int]:
-    """Return the booked ends of running jobs that did not run in one interval since their first start: another policy
-    suspended or resized them, or they had a trial run."""
+    """Return the booked ends of running jobs that did not run in one interval since their first
+    start: another policy suspended or resized them, or they had a trial run."""
     ends = {row: booked_end(view, run) for row, run in view.running.items()}
     started, jobs = view.columns.started, view.jobs
-    return {row: end for row, end in ends.items() if end != int(started[row]) + _booked(jobs[row].estimate)}
+    return {
+        row: end
+        for row, end in ends.items()
+        if end != int(started[row]) + _booked(jobs[row].estimate)
+    }
 
 
 class PlacedPlan:
@@ -59,11 +63,14 @@ class PlacedPlan:
         self.ends = odd_ends(view)
         self.compress("scratch", view)
 
-    def take_over(self, view: View, planned: Mapping[int, int], promises: Mapping[int, int]) -> None:
-        """Take over a plan without hosts: planned starts in order of arrival, and promised starts, by row.
+    def take_over(
+        self, view: View, planned: Mapping[int, int], promises: Mapping[int, int]
+    ) -> None:
+        """Take over a plan without hosts: planned starts in order of arrival, and promised starts,
+        by row.
 
-        Placed in order of their starts, all jobs keep them: if jobs are chunks of one processor, a job that ends later than
-        an instant only leaves more free after it.
+        Placed in order of their starts, all jobs keep them: if jobs are chunks of one processor, a
+        job that ends later than an instant only leaves more free after it.
         """
         profile = self._profile(view)
         self.plan = {row: (start, ()) for row, start in planned.items()}
@@ -91,7 +98,11 @@ class PlacedPlan:
         if how == "none":
             return
         profile = self._profile(view)
-        order = list(self.plan) if how != "start" else sorted(self.plan, key=lambda row: (self.plan[row][0], row))
+        order = (
+            list(self.plan)
+            if how != "start"
+            else sorted(self.plan, key=lambda row: (self.plan[row][0], row))
+        )
         if how != "scratch":
             for row in order:
                 self._reserve(profile, view, row)
@@ -116,7 +127,11 @@ class PlacedPlan:
             self._reserve(profile, view, row)
 
     def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
-        news = [(row, start) for row, (start, _) in self.plan.items() if start < self.promises.get(row, FOREVER)]
+        news = [
+            (row, start)
+            for row, (start, _) in self.plan.items()
+            if start < self.promises.get(row, FOREVER)
+        ]
         self.promises.update(news)
         due = []
         for row in [row for row, (start, _) in self.plan.items() if start <= view.now]:
@@ -124,7 +139,11 @@ class PlacedPlan:
             if view.columns.started[row] >= 0:
                 self.ends = {**self.ends, row: view.now + _booked(view.jobs[row].estimate)}
             due.append(Start(row, self.plan.pop(row)[1]))
-        return news, due, min((start for start, _ in self.plan.values() if start < FOREVER), default=None)
+        return (
+            news,
+            due,
+            min((start for start, _ in self.plan.values() if start < FOREVER), default=None),
+        )
 
     def planned_start(self, row: int) -> int:
         return self.plan[row][0]

@@ -1,4 +1,5 @@
-"""One pool of processors: a job fits if enough are free.  To a pass over hosts a pool is one host."""
+"""One pool of processors: a job fits if enough are free.  To a pass over hosts a pool is one
+host."""
 
 from __future__ import annotations
 
@@ -30,7 +31,11 @@ class PoolModel(ResourceModel):
 
     @staticmethod
     def allocation(
-        machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
+        machine: Machine,
+        free: Sequence[int],
+        free_memory: Sequence[int],
+        job: Job,
+        free_resources: Named = (),
     ) -> Allocation:
         if len(free) == 1:
             return (Chunk(0, job.procs),) if free[0] >= job.procs else ()
@@ -59,7 +64,9 @@ class PoolModel(ResourceModel):
     def profile(self) -> Profile:
         return _PoolProfile(self.view)
 
-    def hold_up(self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool) -> Reason:
+    def hold_up(
+        self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool
+    ) -> Reason:
         """Return which job a start would delay, and until when enough processors are free."""
         view, head = self.view, self.view.jobs[ahead[0]]
         ends, amounts, count = view.expected_ends()
@@ -70,12 +77,19 @@ class PoolModel(ResourceModel):
                 available += int(amounts[place])
                 place += 1
         extra = available - head.procs
-        numbers = {"shadow": shadow, "extra": extra, "procs": job.procs, "expected_end": view.now + job.estimate}
+        numbers = {
+            "shadow": shadow,
+            "extra": extra,
+            "procs": job.procs,
+            "expected_end": view.now + job.estimate,
+        }
         text = f"would delay one of the first {depth} jobs in the queue, which have reservations"
         if depth == 1:
             text = (
-                f"would delay job {head.number}, which is to start by {shadow / 1e6:.15g} s: it would run until "
-                f"{(view.now + job.estimate) / 1e6:.15g} s on {job.procs} processors and {extra} are extra then"
+                f"would delay job {head.number}, which is to start by {shadow / 1e6:.15g} s: it "
+                "would run until "
+                f"{(view.now + job.estimate) / 1e6:.15g} s on {job.procs} processors and {extra} "
+                "are extra then"
             )
         return Reason("reservation", by, text, numbers, (ahead[0],))
 

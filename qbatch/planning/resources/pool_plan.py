@@ -1,4 +1,5 @@
-"""The kept plan of conservative backfilling on one pool: the arrays of :mod:`qbatch.planning.kernels.plan`."""
+"""The kept plan of conservative backfilling on one pool: the arrays of
+:mod:`qbatch.planning.kernels.plan`."""
 
 from __future__ import annotations
 
@@ -17,15 +18,19 @@ from qbatch.planning.view import View
 
 plan = entries_to(plan_kernels)
 booked = uncompiled(profile.booked)
-add, forget_before, grown = entry_to(profile.add), entry_to(profile.forget_before), entry_to(profile.grown)
+add, forget_before, grown = (
+    entry_to(profile.add),
+    entry_to(profile.forget_before),
+    entry_to(profile.grown),
+)
 has_room, new_profile = entry_to(profile.has_room), entry_to(profile.new_profile)
 
 
 class PoolPlan:
     """A start for every waiting row, and the profile that these jobs and the running ones leave.
 
-    ``partly``: the processors that running jobs give back, if they are not all that they asked for: closed hosts keep
-    theirs, and another policy may have resized the jobs.
+    ``partly``: the processors that running jobs give back, if they are not all that they asked for:
+    closed hosts keep theirs, and another policy may have resized the jobs.
     """
 
     ends: Mapping[int, int] = MappingProxyType({})
@@ -36,13 +41,21 @@ class PoolPlan:
         self.was_late = False
         self.promises = np.full(64, FOREVER, np.int64)
         (
-            self.queue, self.place, self.shapes, self.table, self.starts, self.released, self.counts, self.profile,
-        ) = plan_kernels.new_plan(64, procs, 0)  # fmt: skip
+            self.queue,
+            self.place,
+            self.shapes,
+            self.table,
+            self.starts,
+            self.released,
+            self.counts,
+            self.profile,
+        ) = plan_kernels.new_plan(64, procs, 0)
         self.is_begun = False
         self.partly: dict[int, int] = {}
 
     def _ensure_space(self, additions: int) -> None:
-        """Ensure space for this many additions to the profile, and for a sweep: two additions per waiting row."""
+        """Ensure space for this many additions to the profile, and for a sweep: two additions per
+        waiting row."""
         while not has_room(self.profile, additions + 2 * self.counts["queued"].item(0)):
             self.profile = grown(self.profile)
 
@@ -52,7 +65,8 @@ class PoolPlan:
             self.profile = new_profile(view.free_procs, view.now, 64)
             self.is_begun = True
         forget_before(self.profile, view.now)
-        self._ensure_space(len(view.finished) + len(view.withdrawn) + len(view.arrived))  # enough for the whole pass
+        # Enough for the whole pass.
+        self._ensure_space(len(view.finished) + len(view.withdrawn) + len(view.arrived))
         if view.finished:
             started = view.window.long_columns.started
             for job in view.window.jobs_of(view.finished):
@@ -65,7 +79,14 @@ class PoolPlan:
                 where = self.place[row]
                 start, duration = int(self.queue[where].start), int(self.queue[where].booked)
                 plan.leave_queue(self.queue, self.place, self.counts, row)
-                plan.release(self.released, self.counts, self.profile, start, start + duration, view.jobs[row].procs)
+                plan.release(
+                    self.released,
+                    self.counts,
+                    self.profile,
+                    start,
+                    start + duration,
+                    view.jobs[row].procs,
+                )
 
     def start_over(self, view: View) -> None:
         self._empty_profile(view)
@@ -82,7 +103,8 @@ class PoolPlan:
         self._enqueue(view, [row for row in view.queue.tolist() if row not in arrived])
 
     def _empty_profile(self, view: View) -> None:
-        """Set the profile to that of the running jobs, which stay as long as they booked or longer."""
+        """Set the profile to that of the running jobs, which stay as long as they booked or
+        longer."""
         self.profile = new_profile(view.free_procs, view.now, 64)
         self.partly.clear()
         self.ends = odd_ends(view)
@@ -98,9 +120,16 @@ class PoolPlan:
     def compress(self, how: str, view: View) -> None:
         if how in ("arrival", "start"):
             plan.compress(
-                self.queue, self.place, self.shapes, self.starts, self.released, self.counts, self.profile,
-                how == "start", view.now,
-            )  # fmt: skip
+                self.queue,
+                self.place,
+                self.shapes,
+                self.starts,
+                self.released,
+                self.counts,
+                self.profile,
+                how == "start",
+                view.now,
+            )
         elif how == "scratch":
             plan.replan(self.queue, self.place, self.starts, self.counts, self.profile, view.now)
 
@@ -112,9 +141,18 @@ class PoolPlan:
         for job in view.window.jobs_of(rows):
             self._grow(job.row)
             plan.enqueue(
-                self.queue, self.place, self.shapes, self.table, self.starts, self.counts, self.profile, job.row, job.procs,
-                job.estimate, view.now,
-            )  # fmt: skip
+                self.queue,
+                self.place,
+                self.shapes,
+                self.table,
+                self.starts,
+                self.counts,
+                self.profile,
+                job.row,
+                job.procs,
+                job.estimate,
+                view.now,
+            )
 
     def _grow(self, row: int) -> None:
         if row >= len(self.place):
@@ -155,11 +193,14 @@ class PoolPlan:
 
     def promises_to(self, view: View) -> dict[int, int]:
         """Return the promised start of each waiting or parked row that has one."""
-        rows = [row for row in (*view.queue.tolist(), *view.parked.tolist()) if row < len(self.promises)]
+        rows = [
+            row for row in (*view.queue.tolist(), *view.parked.tolist()) if row < len(self.promises)
+        ]
         return {row: int(self.promises[row]) for row in rows if self.promises[row] < FOREVER}
 
     def begin(self, view: View, promises: Mapping[int, int]) -> None:
-        """Begin with an empty queue, while jobs run already; ``promises``: starts that were promised to parked rows."""
+        """Begin with an empty queue, while jobs run already; ``promises``: starts that were
+        promised to parked rows."""
         self._empty_profile(view)
         self.is_begun = True
         for row, at in promises.items():

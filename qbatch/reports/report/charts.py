@@ -1,7 +1,9 @@
-"""The charts of a report as SVG: small, of one kind, side by side; each with its numbers as a table, too.
+"""The charts of a report as SVG: small, of one kind, side by side; each with its numbers as a
+table, too.
 
-Figures are drawn in placeholder colours (``INK``, ``FAINT``, ``SERIES``) that become CSS variables in ``inline_svg``, so that
-one picture suits light and dark mode.  Texts stay texts: readers can search, copy and hear them.
+Figures are drawn in placeholder colours (``INK``, ``FAINT``, ``SERIES``) that become CSS variables
+in ``inline_svg``, so that one picture suits light and dark mode.  Texts stay texts: readers can
+search, copy and hear them.
 """
 
 from __future__ import annotations
@@ -41,20 +43,41 @@ SIZE = (3.9, 2.65)
 """Width and height of a chart in inches; its texts are readable at a width of 320 pixels."""
 
 STYLE: dict[str, Any] = {
-    "svg.fonttype": "none", "svg.hashsalt": "qbatch", "font.family": "DejaVu Sans", "font.size": 9.5,
-    "axes.labelsize": 9.5, "xtick.labelsize": 9, "ytick.labelsize": 9,
-    "text.color": INK, "axes.labelcolor": FAINT, "axes.edgecolor": FAINT, "axes.facecolor": "none",
-    "figure.facecolor": "none", "xtick.color": FAINT, "ytick.color": FAINT, "xtick.labelcolor": FAINT,
-    "ytick.labelcolor": FAINT, "grid.color": GRID, "grid.linewidth": 0.6, "lines.linewidth": 1.5, "path.simplify": True,
-}  # fmt: skip
+    "svg.fonttype": "none",
+    "svg.hashsalt": "qbatch",
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "axes.labelsize": 9.5,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "text.color": INK,
+    "axes.labelcolor": FAINT,
+    "axes.edgecolor": FAINT,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": FAINT,
+    "ytick.labelcolor": FAINT,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.5,
+    "path.simplify": True,
+}
 """The differences of a page's charts from the style of ``plot_style``."""
 
 
 def inline_svg(figure: Figure, name: str, title: str, text: str) -> str:
-    """Return a figure as an SVG element for a page; ``name`` makes its ids unique, and must be a plain word."""
+    """Return a figure as an SVG element for a page; ``name`` makes its ids unique, and must be a
+    plain word."""
     out = io.StringIO()
-    with styled(STYLE):  # texts become texts or outlines when the figure is written, not when it is drawn
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    # Texts become texts or outlines when the figure is written, not when it is drawn.
+    with styled(STYLE):
+        figure.savefig(
+            out,
+            format="svg",
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+        )
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
@@ -70,12 +93,17 @@ def inline_svg(figure: Figure, name: str, title: str, text: str) -> str:
     body = re.sub(r"font: (?:[a-z]+ )*([\d.]+px) inherit", r"font-size: \1", body)
     for colour, variable in _VARIABLES.items():
         body = body.replace(colour, f"var({variable})")
-    # Round coordinates to a hundredth of a point; texts between the tags, such as the 0.005 of a tick, stay unchanged.
+    # Round coordinates to a hundredth of a point; texts between the tags, such as the 0.005 of a
+    # tick, stay unchanged.
     body = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag[0]), body)
     body = re.sub(r"\n\s*", "\n", body)
-    label = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(text)}</desc>'
+    label = (
+        f'<title id="{name}-title">{escape(title)}</title><desc '
+        f'id="{name}-desc">{escape(text)}</desc>'
+    )
     return (
-        f'<svg class="chart" viewBox="{head[1]}" role="img" aria-labelledby="{name}-title {name}-desc" '
+        f'<svg class="chart" viewBox="{head[1]}" role="img" aria-labelledby="{name}-title '
+        f'{name}-desc" '
         f'xmlns="http://www.w3.org/2000/svg">{label}{body}'
     )
 
@@ -83,8 +111,13 @@ def inline_svg(figure: Figure, name: str, title: str, text: str) -> str:
 Floats = NDArray[np.float64]
 
 DASHES: tuple[Any, ...] = (
-    "-", (0, (5, 1.6)), (0, (1.6, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1))
-)  # fmt: skip
+    "-",
+    (0, (5, 1.6)),
+    (0, (1.6, 1.2)),
+    (0, (6, 1.5, 1.5, 1.5)),
+    (0, (9, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
 """The line styles of the series, so that no meaning depends on colour alone."""
 
 _LEAST_RATIO = 1e-4
@@ -124,24 +157,35 @@ def look(place: int) -> dict[str, Any]:
     return {"color": SERIES[place % len(SERIES)], "linestyle": DASHES[place % len(DASHES)]}
 
 
-# ------------------------------------------------------------------------------------------------ distributions
+# ------------------------------------------------------------------------------------------------
+# distributions
 
 
 def distribution_charts(study: ReportStudy) -> list[Chart]:
-    """Return the cumulated distributions of wait, slowdown and bounded slowdown, one chart each with all policies."""
-    found = {policy: quantities(schedule) for policy in study.policies
-             if (schedule := study.first.schedule(policy)) is not None}  # fmt: skip
+    """Return the cumulated distributions of wait, slowdown and bounded slowdown, one chart each
+    with all policies."""
+    found = {
+        policy: quantities(schedule)
+        for policy in study.policies
+        if (schedule := study.first.schedule(policy)) is not None
+    }
     charts = []
     for key, title, unit in (
-        ("wait", "Wait", "s"), ("slowdown", "Slowdown", "ratio"), ("bounded_slowdown", "Bounded slowdown", "ratio"),
-    ):  # fmt: skip
-        values = {policy: of_policy[key] for policy, of_policy in found.items() if len(of_policy[key])}
+        ("wait", "Wait", "s"),
+        ("slowdown", "Slowdown", "ratio"),
+        ("bounded_slowdown", "Bounded slowdown", "ratio"),
+    ):
+        values = {
+            policy: of_policy[key] for policy, of_policy in found.items() if len(of_policy[key])
+        }
         if values:
             charts.append(_cumulated(study, key, title, unit, values))
     return charts
 
 
-def _cumulated(study: ReportStudy, key: str, title: str, unit: str, values: dict[str, Floats]) -> Chart:
+def _cumulated(
+    study: ReportStudy, key: str, title: str, unit: str, values: dict[str, Floats]
+) -> Chart:
     least = min(float(column[column > 0].min(initial=np.inf)) for column in values.values())
     most = max(float(column.max()) for column in values.values())
     least = max(least, 1.0) if unit == "s" else max(min(least, 1.0), 0.01)
@@ -154,21 +198,38 @@ def _cumulated(study: ReportStudy, key: str, title: str, unit: str, values: dict
         grid = np.linspace(low, high, _MOST_POINTS)
         for policy, column in values.items():
             ordered = np.sort(column)
-            shares = np.searchsorted(ordered, 10**grid * (1 + 1e-12), side="right") / len(ordered) * 100
+            shares = (
+                np.searchsorted(ordered, 10**grid * (1 + 1e-12), side="right") / len(ordered) * 100
+            )
             at_none = float(np.searchsorted(ordered, 0, side="right")) / len(ordered) * 100
-            x, y = (np.append(left, grid), np.append(at_none, shares)) if has_none else (grid, shares)
+            x, y = (
+                (np.append(left, grid), np.append(at_none, shares)) if has_none else (grid, shares)
+            )
             axes.step(x, y, where="post", **look(study.policies.index(policy)))
         axes.set_ylim(0, 101)
         axes.set_xlim(left, high)
         axes.set_ylabel("Jobs, cumulated (%)")
         _log_ticks(axes, low, high, unit, left if has_none else None)
-        axes.set_xlabel({"wait": "Wait at most", "slowdown": "Slowdown at most"}.get(key, "Bounded slowdown at most"))
+        axes.set_xlabel(
+            {"wait": "Wait at most", "slowdown": "Slowdown at most"}.get(
+                key, "Bounded slowdown at most"
+            )
+        )
         rows = tuple(
-            (policy, *(amount(float(np.percentile(column, q, method="inverted_cdf")), unit) for q in _QUANTILES),
-             amount(float(column.mean()), unit))
+            (
+                policy,
+                *(
+                    amount(float(np.percentile(column, q, method="inverted_cdf")), unit)
+                    for q in _QUANTILES
+                ),
+                amount(float(column.mean()), unit),
+            )
             for policy, column in values.items()
-        )  # fmt: skip
-        text = "; ".join(f"{row[0]}: half of the jobs at most {row[3]}, nine in ten at most {row[5]}" for row in rows)
+        )
+        text = "; ".join(
+            f"{row[0]}: half of the jobs at most {row[3]}, nine in ten at most {row[5]}"
+            for row in rows
+        )
         svg = inline_svg(figure, f"chart-{key}", f"{title}, cumulated share of jobs", text)
     note = "Leftmost: no wait." if has_none else ""
     return Chart(title, svg, note, ("Policy", *(f"{q} %" for q in _QUANTILES), "Mean"), rows)
@@ -185,40 +246,72 @@ def _log_ticks(axes: Axes, low: float, high: float, unit: str, none_at: float | 
     else:
         powers = range(int(np.ceil(low)), int(np.floor(high)) + 1)
         powers = powers[:: max(1, -(-len(powers) // 6))]
-        places, names = [float(power) for power in powers], [f"{10.0**power:,.10g}" for power in powers]
+        places, names = (
+            [float(power) for power in powers],
+            [f"{10.0**power:,.10g}" for power in powers],
+        )
         names = [name if len(name) < 6 else f"1e{len(name.replace(',', '')) - 1}" for name in names]
     axes.set_xticks(places, names)
     axes.grid(visible=True, axis="x")
 
 
-# ------------------------------------------------------------------------------------------------ parts of a run
+# ------------------------------------------------------------------------------------------------
+# parts of a run
 
 
-def part_chart(study: ReportStudy, key: str, title: str, parts: Sequence[Part], metric: str) -> Chart:
-    """Return a chart of a metric by part of the run: months as lines, classes as points on a line each."""
+def part_chart(
+    study: ReportStudy, key: str, title: str, parts: Sequence[Part], metric: str
+) -> Chart:
+    """Return a chart of a metric by part of the run: months as lines, classes as points on a line
+    each."""
     from matplotlib.ticker import MaxNLocator
 
-    unit, scale, words = ("s", 3600.0, "Mean wait (h)") if metric.endswith("_s") else ("ratio", 1.0, "Mean bounded slowdown")
+    unit, scale, words = (
+        ("s", 3600.0, "Mean wait (h)")
+        if metric.endswith("_s")
+        else ("ratio", 1.0, "Mean bounded slowdown")
+    )
     known = [value for part in parts for value in part.values[metric] if value]
     most = max(known, default=1.0)
-    is_wide = bool(known) and most > 30 * min(known)  # values that span so much need a logarithmic axis
+    # Values that span so much need a logarithmic axis.
+    is_wide = bool(known) and most > 30 * min(known)
     limit = most / scale * (1.5 if is_wide else 1.06)
-    columns = [[part.values[metric][place] for part in parts] for place in range(len(study.policies))]
+    columns = [
+        [part.values[metric][place] for part in parts] for place in range(len(study.policies))
+    ]
     texts = []
     for policy, column in zip(study.policies, columns, strict=True):
-        shown = [(value, part.label) for value, part in zip(column, parts, strict=True) if value is not None]
+        shown = [
+            (value, part.label)
+            for value, part in zip(column, parts, strict=True)
+            if value is not None
+        ]
         if shown:
             (low, low_label), (high, high_label) = min(shown), max(shown)
-            texts.append(f"{policy}: from {amount(low, unit)} ({low_label}) to {amount(high, unit)} ({high_label})")
+            texts.append(
+                f"{policy}: from {amount(low, unit)} ({low_label}) to {amount(high, unit)} "
+                f"({high_label})"
+            )
     text = "; ".join(texts)
-    scaled = [np.array([np.nan if value is None else value / scale for value in column]) for column in columns]
+    scaled = [
+        np.array([np.nan if value is None else value / scale for value in column])
+        for column in columns
+    ]
     policies = len(study.policies)
     is_over_months = key == "month" and len(parts) > 1
-    height = SIZE[1] if is_over_months else max(SIZE[1], 0.9 + max(0.24, 0.1 * policies) * len(parts))
+    height = (
+        SIZE[1] if is_over_months else max(SIZE[1], 0.9 + max(0.24, 0.1 * policies) * len(parts))
+    )
     with _canvas(height) as (figure, axes):
         if is_over_months:
             for place, values in enumerate(scaled):
-                axes.plot(range(len(parts)), values, marker=MARKERS[place % len(MARKERS)], markersize=3, **look(place))
+                axes.plot(
+                    range(len(parts)),
+                    values,
+                    marker=MARKERS[place % len(MARKERS)],
+                    markersize=3,
+                    **look(place),
+                )
             if is_wide:
                 axes.set_yscale("symlog", linthresh=0.1)
             axes.set_ylim(0, limit)
@@ -231,8 +324,14 @@ def part_chart(study: ReportStudy, key: str, title: str, parts: Sequence[Part], 
             lines = np.arange(len(parts))[::-1]
             for place, values in enumerate(scaled):
                 offset = (policies - 1) / 2 - place
-                axes.plot(values, lines + offset * 0.7 / policies, linestyle="", marker=MARKERS[place % len(MARKERS)],
-                          markersize=4, color=SERIES[place % len(SERIES)])  # fmt: skip
+                axes.plot(
+                    values,
+                    lines + offset * 0.7 / policies,
+                    linestyle="",
+                    marker=MARKERS[place % len(MARKERS)],
+                    markersize=4,
+                    color=SERIES[place % len(SERIES)],
+                )
             for line in lines[:-1]:
                 axes.axhline(line - 0.5, color=GRID, linewidth=0.6)
             if is_wide:
@@ -257,8 +356,11 @@ def _on_lines(axes: Axes, labels: Sequence[str], lines: Any) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def part_table(study: ReportStudy, key: str, parts: Sequence[Part]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return the headings and rows of the parts: jobs, then for each policy mean wait and mean bounded slowdown."""
+def part_table(
+    study: ReportStudy, key: str, parts: Sequence[Part]
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return the headings and rows of the parts: jobs, then for each policy mean wait and mean
+    bounded slowdown."""
     headings = [key.capitalize(), "Jobs"]
     for policy in study.policies:
         headings += [f"{policy}: mean wait", f"{policy}: mean bounded slowdown"]
@@ -266,8 +368,10 @@ def part_table(study: ReportStudy, key: str, parts: Sequence[Part]) -> tuple[tup
     for part in parts:
         cells = [part.label, f"{part.jobs:,}"]
         for place in range(len(study.policies)):
-            cells += [amount(part.values["wait_mean_s"][place], "s"),
-                      amount(part.values["bounded_slowdown_mean"][place], "ratio")]  # fmt: skip
+            cells += [
+                amount(part.values["wait_mean_s"][place], "s"),
+                amount(part.values["bounded_slowdown_mean"][place], "ratio"),
+            ]
         rows.append(tuple(cells))
     return tuple(headings), tuple(rows)
 
@@ -284,7 +388,8 @@ def _plain_numbers(axis: Any) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
 
 
-# ------------------------------------------------------------------------------------------------ promises, differences
+# ------------------------------------------------------------------------------------------------
+# promises, differences
 
 
 def promise_chart(found: Sequence[Promises]) -> Chart:
@@ -295,7 +400,9 @@ def promise_chart(found: Sequence[Promises]) -> Chart:
         left = np.zeros(len(shown))
         for place, key in ((0, "kept"), (5, "earlier"), (1, "broken")):
             share = np.array([getattr(one, key) / one.promised * 100 for one in shown])
-            axes.barh(lines, share, 0.55, left=left, color=SERIES[place], edgecolor=PAPER, linewidth=0.8)
+            axes.barh(
+                lines, share, 0.55, left=left, color=SERIES[place], edgecolor=PAPER, linewidth=0.8
+            )
             left += share
         axes.set_yticks(lines, [plain_text(one.policy) for one in shown])
         axes.set_ylim(-0.6, len(shown) - 0.4)
@@ -304,24 +411,44 @@ def promise_chart(found: Sequence[Promises]) -> Chart:
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel("Jobs that were promised a start (%)")
         text = "; ".join(
-            f"{one.policy}: {one.kept:,} kept, {one.earlier:,} earlier, {one.broken:,} broken" for one in shown
+            f"{one.policy}: {one.kept:,} kept, {one.earlier:,} earlier, {one.broken:,} broken"
+            for one in shown
         )
         svg = inline_svg(figure, "chart-promises", "Promises kept, moved earlier, broken", text)
     rows = tuple(
-        (one.policy, f"{one.promised:,}", *(f"{count:,} ({count / one.promised:.1%})" for count in
-         (one.kept, one.earlier, one.broken)), amount(one.gain_mean_s, "s"))
+        (
+            one.policy,
+            f"{one.promised:,}",
+            *(
+                f"{count:,} ({count / one.promised:.1%})"
+                for count in (one.kept, one.earlier, one.broken)
+            ),
+            amount(one.gain_mean_s, "s"),
+        )
         for one in shown
-    )  # fmt: skip
-    headings = ("Policy", "Promised", "Kept as first given", "Moved earlier", "Broken", "Mean gain on the first promise")
+    )
+    headings = (
+        "Policy",
+        "Promised",
+        "Kept as first given",
+        "Moved earlier",
+        "Broken",
+        "Mean gain on the first promise",
+    )
     return Chart("Promises of a start", svg, "", headings, rows)
 
 
 def difference_chart(documents: Sequence[dict[str, Any]], places: Sequence[int]) -> Chart:
-    """Return the mean waits divided by the baseline's, for all jobs and each class, with intervals, on a scale of ratios.
+    """Return the mean waits divided by the baseline's, for all jobs and each class, with intervals,
+    on a scale of ratios.
 
-    One half is as far to the left of 1 as two is to the right, so that no policy looks better for being the baseline.
+    One half is as far to the left of 1 as two is to the right, so that no policy looks better for
+    being the baseline.
     """
-    labels = ["all jobs", *dict.fromkeys(r["label"] for one in documents for r in one["parts"].get("class", []))]
+    labels = [
+        "all jobs",
+        *dict.fromkeys(r["label"] for one in documents for r in one["parts"].get("class", [])),
+    ]
     with _canvas(0.9 + max(0.3, 0.13 * len(documents)) * len(labels)) as (figure, axes):
         lines = {label: len(labels) - 1 - at for at, label in enumerate(labels)}
         axes.set_xscale("log")
@@ -333,27 +460,71 @@ def difference_chart(documents: Sequence[dict[str, Any]], places: Sequence[int])
                 if not record["ratio"]:
                     continue
                 line, colour = lines[label] + offset, SERIES[place % len(SERIES)]
-                axes.plot(record["ratio"], line, marker=MARKERS[place % len(MARKERS)], markersize=4.5, color=colour)
+                axes.plot(
+                    record["ratio"],
+                    line,
+                    marker=MARKERS[place % len(MARKERS)],
+                    markersize=4.5,
+                    color=colour,
+                )
                 interval = "\N{EN DASH}"
                 if record["low"] is not None and record["high"] is not None:
                     low, high = (1 + record[key] / record["a"] for key in ("low", "high"))
-                    axes.hlines(line, max(low, min(_LEAST_RATIO, record["ratio"])), high, color=colour, linewidth=1.6)
-                    interval, has_interval = f"{signed(record['low'], 's')} to {signed(record['high'], 's')}", True
+                    axes.hlines(
+                        line,
+                        max(low, min(_LEAST_RATIO, record["ratio"])),
+                        high,
+                        color=colour,
+                        linewidth=1.6,
+                    )
+                    interval, has_interval = (
+                        f"{signed(record['low'], 's')} to {signed(record['high'], 's')}",
+                        True,
+                    )
                 texts.append(f"{document['b']['label']}, {label}: {record['ratio']:.2g}")
-                rows.append((document["b"]["label"], label, f"{record.get('jobs', 0):,}", amount(record["a"], "s"),
-                             amount(record["b"], "s"), f"{record['ratio']:.3g}", signed(record["difference"], "s"), interval,
-                             record["finding"]))  # fmt: skip
+                rows.append(
+                    (
+                        document["b"]["label"],
+                        label,
+                        f"{record.get('jobs', 0):,}",
+                        amount(record["a"], "s"),
+                        amount(record["b"], "s"),
+                        f"{record['ratio']:.3g}",
+                        signed(record["difference"], "s"),
+                        interval,
+                        record["finding"],
+                    )
+                )
         _on_lines(axes, labels, list(lines.values()))
         plain_log_ticks(axes.xaxis)
-        axes.set_xlabel(plain_text(f"Mean wait, divided by that of {documents[0]['a']['label']}"), color=FAINT)
-        svg = inline_svg(figure, "chart-difference", "Mean wait, divided by the baseline's", "; ".join(texts))
-    headings = ("Policy", "Jobs of", "Number", "Baseline", "Policy's", "Ratio", "Difference", "Interval", "Finding")
-    note = "Left of 1 is lower; a line across 1 is noise." if has_interval else "Left of 1 is lower."
+        axes.set_xlabel(
+            plain_text(f"Mean wait, divided by that of {documents[0]['a']['label']}"), color=FAINT
+        )
+        svg = inline_svg(
+            figure, "chart-difference", "Mean wait, divided by the baseline's", "; ".join(texts)
+        )
+    headings = (
+        "Policy",
+        "Jobs of",
+        "Number",
+        "Baseline",
+        "Policy's",
+        "Ratio",
+        "Difference",
+        "Interval",
+        "Finding",
+    )
+    note = (
+        "Left of 1 is lower; a line across 1 is noise." if has_interval else "Left of 1 is lower."
+    )
     return Chart("Mean wait against the baseline", svg, note, headings, tuple(rows))
 
 
 def _waits(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    yield "all jobs", next(record for record in document["metrics"] if record["name"] == "wait_mean_s")
+    yield (
+        "all jobs",
+        next(record for record in document["metrics"] if record["name"] == "wait_mean_s"),
+    )
     for record in document["parts"].get("class", []):
         if record["name"] == "wait_mean_s":
             yield record["label"], record

@@ -28,7 +28,14 @@ from qbatch.reports.report import charts
 from qbatch.reports.report.charts import Chart
 from qbatch.reports.report.embedded import embedded, script_json
 from qbatch.reports.report.study import Replica, ReportStudy
-from qbatch.reports.report.summary import PART_KEYS, every_metric, parts, promises, quantities, summary
+from qbatch.reports.report.summary import (
+    PART_KEYS,
+    every_metric,
+    parts,
+    promises,
+    quantities,
+    summary,
+)
 from qbatch.results.run_words import acknowledged, short_name, skipped_words, title_name
 
 SCRIPTS = ("columns.js", "timeline.js", "drawing.js", "controls.js")
@@ -78,11 +85,17 @@ def render(study: ReportStudy, wishes: Wishes | None = None) -> str:
         UsageError: jinja2 or matplotlib is not installed.
     """
     asked = wishes or Wishes()
-    script = "".join((files("qbatch.reports") / "assets" / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    script = "".join(
+        (files("qbatch.reports") / "assets" / name).read_text(encoding="utf-8") for name in SCRIPTS
+    )
     style = (files("qbatch.reports") / "assets" / "report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     template = environment().get_template("report.html.j2")
-    return str(template.render(**_context(study, asked), script=script, style=style, script_hash=f"sha256-{digest}"))
+    return str(
+        template.render(
+            **_context(study, asked), script=script, style=style, script_hash=f"sha256-{digest}"
+        )
+    )
 
 
 def environment() -> Any:
@@ -99,7 +112,11 @@ def environment() -> Any:
     folder = files("qbatch.reports") / "templates"
     loader = jinja2.FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8"))
     found = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     found.filters["tight"] = _tight
     found.filters["broken"] = lambda name: Markup("<wbr>").join(re.split(r"(?<=[:,=])", name))
@@ -107,14 +124,19 @@ def environment() -> Any:
 
 
 def _tight(text: str) -> str:
-    """Return a sentence without line breaks between a number and its unit, and with minus signs as wide as plus signs."""
+    """Return a sentence without line breaks between a number and its unit, and with minus signs as
+    wide as plus signs."""
     text = re.sub(r"(?<=\d) (?=(?:s|min|h|d|points)\b|%)", "\N{NO-BREAK SPACE}", text)
     return re.sub(r"(?<![\w-])-(?=\d)", "\N{MINUS SIGN}", text)
 
 
 def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
     result = study.first.result
-    names = listed(study.policies) if len(study.policies) <= _NAMED_POLICIES else f"{len(study.policies)} policies"
+    names = (
+        listed(study.policies)
+        if len(study.policies) <= _NAMED_POLICIES
+        else f"{len(study.policies)} policies"
+    )
     counted = [promises(schedule) for schedule in result.schedules]
     charts_of_parts, folds_of_parts = _parts(study)
     against, documents, chart = _differences(study, asked)
@@ -139,7 +161,9 @@ def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
         "effects": _effects(documents) if documents else None,
         "method": next((one["method"] for one in documents if not one["history"]), ""),
         "correction": documents[0]["correction"] if documents else "",
-        "promise_chart": charts.promise_chart(counted) if any(one.promised for one in counted) else None,
+        "promise_chart": charts.promise_chart(counted)
+        if any(one.promised for one in counted)
+        else None,
         "unpromised": [one.policy for one in counted if not one.promised],
         "definitions": METRICS,
         "provenance": _provenance(study, asked),
@@ -168,7 +192,8 @@ def _lead(study: ReportStudy) -> str:
     end = max(int(each.end.max()) for each in ran)
     warm = f" ({uncounted:,} of them warm-up, not counted)" if uncounted else ""
     text = (
-        f"{jobs:,} job{'s' * (jobs != 1)}{warm} on {result.procs_total:,} processor{'s' * (result.procs_total != 1)}, "
+        f"{jobs:,} job{'s' * (jobs != 1)}{warm} on {result.procs_total:,} "
+        f"processor{'s' * (result.procs_total != 1)}, "
     )
     text += f"{instant_text(begin, result.clock)} to {instant_text(end, result.clock)}"
     if study.has_replicas:
@@ -179,13 +204,17 @@ def _lead(study: ReportStudy) -> str:
 def _interval_note(study: ReportStudy, per_cent: str) -> str:
     if study.has_replicas:
         return (
-            f"Means over {len(study.replicas)} replicas; small figures: {per_cent} confidence intervals of Student's t over "
+            f"Means over {len(study.replicas)} replicas; small figures: {per_cent} confidence "
+            "intervals of Student's t over "
             f"them; a dash: {SAME}."
         )
     return (
-        f"One run of each policy. Small figures: {per_cent} confidence intervals within the run, which allow for waits that "
-        "depend on each other. Those of means are on a scale of ratios. Their error is the widest of the stationary bootstrap "
-        "(Politis and Romano 1994; blocks by Politis and White 2004) and of the means of 5, 10 and 20 parts of the log. Those of "
+        f"One run of each policy. Small figures: {per_cent} confidence intervals within the run, "
+        "which allow for waits that "
+        "depend on each other. Those of means are on a scale of ratios. Their error is the widest "
+        "of the stationary bootstrap "
+        "(Politis and Romano 1994; blocks by Politis and White 2004) and of the means of 5, 10 and "
+        "20 parts of the log. Those of "
         "medians are the bootstrap's percentiles. A metric with one number per run has none."
     )
 
@@ -201,23 +230,37 @@ def _parts(study: ReportStudy) -> tuple[list[Chart], list[Fold]]:
         if key in ("class", "month"):
             drawn.append(charts.part_chart(study, key, f"Mean wait by {key}", found, "wait_mean_s"))
         if key == "class":
-            drawn.append(charts.part_chart(study, key, "Mean bounded slowdown by class", found, "bounded_slowdown_mean"))
+            drawn.append(
+                charts.part_chart(
+                    study, key, "Mean bounded slowdown by class", found, "bounded_slowdown_mean"
+                )
+            )
     return drawn, folds
 
 
-# ------------------------------------------------------------------------------------------------ differences
+# ------------------------------------------------------------------------------------------------
+# differences
 
 
-def _differences(study: ReportStudy, asked: Wishes) -> tuple[list[Against], list[dict[str, Any]], Chart | None]:
+def _differences(
+    study: ReportStudy, asked: Wishes
+) -> tuple[list[Against], list[dict[str, Any]], Chart | None]:
     """Compare every policy with the baseline, over the replicas that contain both."""
     found, documents, places = [], [], []
     base = study.policies[0]
     for place, policy in enumerate(study.policies[1:], 1):
         pairs = [
-            (one, other) for replica in study.replicas if (one := _side(replica, base)) and (other := _side(replica, policy))
+            (one, other)
+            for replica in study.replicas
+            if (one := _side(replica, base)) and (other := _side(replica, policy))
         ]
         if not pairs:
-            found.append(Against(policy, (f"{policy} and {base} are never in one result, so they cannot be compared.",)))
+            found.append(
+                Against(
+                    policy,
+                    (f"{policy} and {base} are never in one result, so they cannot be compared.",),
+                )
+            )
             continue
         try:
             document = compare(*pairs[0], ComparedSettings(confidence=asked.confidence), pairs[1:])
@@ -236,15 +279,27 @@ def _side(replica: Replica, policy: str) -> Side | None:
     schedule = replica.schedule(policy)
     if schedule is None:
         return None
-    return Side(replica.result, schedule, f"{', '.join(replica.paths)}:{policy}", policy, policy in replica.history)
+    return Side(
+        replica.result,
+        schedule,
+        f"{', '.join(replica.paths)}:{policy}",
+        policy,
+        policy in replica.history,
+    )
 
 
 def _effects(documents: Sequence[dict[str, Any]]) -> Fold:
     """Return the table of how many jobs gain and lose, and of the effect sizes."""
     headings = (
-        "Policy", "Of each job", "Less", "More", "Equal", "Rank-biserial", "Cliff\N{RIGHT SINGLE QUOTATION MARK}s delta",
+        "Policy",
+        "Of each job",
+        "Less",
+        "More",
+        "Equal",
+        "Rank-biserial",
+        "Cliff\N{RIGHT SINGLE QUOTATION MARK}s delta",
         "Median difference",
-    )  # fmt: skip
+    )
     rows = []
     for document in documents:
         for record in (record for record in document["metrics"] if "effect" in record):
@@ -253,13 +308,24 @@ def _effects(documents: Sequence[dict[str, Any]]) -> Fold:
             sizes = (f"{effect[key]:+.3f}" for key in ("rank_biserial", "cliff_delta"))
             words = record["words"].removeprefix("Mean ")
             rows.append(
-                (document["b"]["label"], words, *shares, *sizes, signed(record["median"]["difference"], record["unit"]))
+                (
+                    document["b"]["label"],
+                    words,
+                    *shares,
+                    *sizes,
+                    signed(record["median"]["difference"], record["unit"]),
+                )
             )
-    title = "Numbers of jobs with less and with more, and effect sizes (from \N{MINUS SIGN}1, more for all, to 1, less for all)"
+    title = (
+        "Numbers of jobs with less and with more, and effect sizes (from \N{MINUS SIGN}1, "
+        "more "
+        "for all, to 1, less for all)"
+    )
     return Fold(title, headings, tuple(rows))
 
 
-# ------------------------------------------------------------------------------------------------ pictures and facts
+# ------------------------------------------------------------------------------------------------
+# pictures and facts
 
 
 def _picture(study: ReportStudy) -> str:
@@ -277,11 +343,16 @@ def _picture(study: ReportStudy) -> str:
 def _provenance(study: ReportStudy, asked: Wishes) -> list[tuple[str, str]]:
     """Return the facts needed to repeat the runs."""
     facts = [fact for document in study.first.documents for fact in _facts_of(document)]
-    facts.append(("Results", ", ".join(path for replica in study.replicas for path in replica.paths)))
+    facts.append(
+        ("Results", ", ".join(path for replica in study.replicas for path in replica.paths))
+    )
     if asked.command:
         facts.append(("Command of this page", shlex.join(asked.command)))
     facts.append(
-        ("Page written with", f"qbatch {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")
+        (
+            "Page written with",
+            f"qbatch {__version__}, Python {platform.python_version()}, NumPy {np.__version__}",
+        )
     )
     return facts
 
@@ -289,24 +360,33 @@ def _provenance(study: ReportStudy, asked: Wishes) -> list[tuple[str, str]]:
 def _facts_of(document: dict[str, Any]) -> list[tuple[str, str]]:
     log, machine, made = (_mapping(document.get(key)) for key in ("log", "machine", "environment"))
     command = document.get("command")
-    options = {key: value for key, value in _mapping(document.get("options")).items() if value is not None}
+    options = {
+        key: value for key, value in _mapping(document.get("options")).items() if value is not None
+    }
     skipped = _mapping(document.get("skipped"))
     facts = {
         "Command": shlex.join(map(str, command)) if isinstance(command, list) else None,
         "Run with": f"qbatch {document.get('version', '?')}"
-        + (f", Python {made.get('python')}, NumPy {made.get('numpy')} on {made.get('system')}" if made else ""),
+        + (
+            f", Python {made.get('python')}, NumPy {made.get('numpy')} on {made.get('system')}"
+            if made
+            else ""
+        ),
         "Run on": made.get("written"),
         "Log": log.get("name"),
         "To acknowledge, by the log": acknowledged(document) or None,
         "SHA-256 of the log": log.get("sha256"),
         "Machine": f"{machine.get('procs'):,} processors, {machine.get('hosts')} "
-        f"host{'' if machine.get('hosts') == 1 else 's'}" if isinstance(machine.get("procs"), int) else None,
+        f"host{'' if machine.get('hosts') == 1 else 's'}"
+        if isinstance(machine.get("procs"), int)
+        else None,
         "Seed": document.get("seed"),
-        "Options": ", ".join(f"{key} {str(value).lower()}" for key, value in options.items()) or None,
+        "Options": ", ".join(f"{key} {str(value).lower()}" for key, value in options.items())
+        or None,
         "Jobs skipped": skipped_words(skipped) or None,
         "Jobs without an estimate in the log": document.get("estimates_missing") or None,
         "Jobs ended at their estimate": document.get("killed_at_estimate"),
-    }  # fmt: skip
+    }
     return [(name, str(value)) for name, value in facts.items() if value is not None]
 
 
@@ -315,7 +395,13 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _replica_table(study: ReportStudy) -> Fold:
-    headings = ("Result", "Log", "Seed", "Jobs", *(f"{policy}: mean wait" for policy in study.policies))
+    headings = (
+        "Result",
+        "Log",
+        "Seed",
+        "Jobs",
+        *(f"{policy}: mean wait" for policy in study.policies),
+    )
     rows = []
     for replica in study.replicas:
         waits = []

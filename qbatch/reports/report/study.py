@@ -1,4 +1,5 @@
-"""Results gathered into a study: the policies, the workloads, and warnings where a comparison is not fair."""
+"""Results gathered into a study: the policies, the workloads, and warnings where a comparison is
+not fair."""
 
 from __future__ import annotations
 
@@ -19,12 +20,15 @@ from qbatch.results.replicas import check_alike, check_distinct, jobs_of, log_of
 from qbatch.results.result import Result
 from qbatch.results.run_words import left_out_notes, missing_estimates, recorded_notes, short_name
 
-_WAY_OUT = "policies are compared on one machine and under the same options: report the others separately"
+_WAY_OUT = (
+    "policies are compared on one machine and under the same options: report the others separately"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One workload (a log, a seed) and its schedules by policy; ``paths`` are the results from which they come.
+    """One workload (a log, a seed) and its schedules by policy; ``paths`` are the results from
+    which they come.
 
     ``said``: remarks about a recorded log among them.
     """
@@ -36,25 +40,37 @@ class Replica:
 
     def schedule(self, policy: str) -> Schedule | None:
         """Return the schedule of a policy; None if the policy was not run, or ran no job."""
-        return next((each for each in self.result.schedules if each.policy == policy and each.ran.any()), None)
+        return next(
+            (each for each in self.result.schedules if each.policy == policy and each.ran.any()),
+            None,
+        )
 
     @property
     def history(self) -> tuple[str, ...]:
         """The policy names of recorded logs in it."""
-        return (POLICY,) if any(document.get("recorded") is True for document in self.documents) else ()
+        return (
+            (POLICY,)
+            if any(document.get("recorded") is True for document in self.documents)
+            else ()
+        )
 
     def metrics(self, policy: str) -> dict[str, Any]:
         """Return a policy's metrics from the result; empty for bare job rows."""
         for document in self.documents:
             for one in document.get("results") or []:
-                if isinstance(one, dict) and one.get("policy") == policy and isinstance(one.get("metrics"), dict):
+                if (
+                    isinstance(one, dict)
+                    and one.get("policy") == policy
+                    and isinstance(one.get("metrics"), dict)
+                ):
                     return dict(one["metrics"])
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class ReportStudy:
-    """The policies in order, the first of them the baseline; their replicas; and warnings for the reader."""
+    """The policies in order, the first of them the baseline; their replicas; and warnings for the
+    reader."""
 
     policies: tuple[str, ...]
     replicas: tuple[Replica, ...]
@@ -71,7 +87,9 @@ class ReportStudy:
         return len(self.replicas) > 1
 
 
-def gather(paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | None = None) -> ReportStudy:
+def gather(
+    paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | None = None
+) -> ReportStudy:
     """Read results and gather them: results of one workload are combined, others become replicas.
 
     Raises:
@@ -82,12 +100,17 @@ def gather(paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | N
     check_alike(read, _WAY_OUT)
     replicas = tuple(_replica(group) for group in _groups(read))
     check_distinct([(", ".join(one.paths), one.result.schedules) for one in replicas])
-    names = tuple(dict.fromkeys(each.policy for one in replicas for each in one.result.schedules if each.ran.any()))
+    names = tuple(
+        dict.fromkeys(
+            each.policy for one in replicas for each in one.result.schedules if each.ran.any()
+        )
+    )
     policies = [name_among(policy, names) for policy in policies]
     for policy in policies:
         if policy not in names:
             raise UsageError(
-                f"--policy {policy!r}: there is none{suggestion(policy, names)}; the results have {', '.join(names)}"
+                f"--policy {policy!r}: there is none{suggestion(policy, names)}; the results have "
+                f"{', '.join(names)}"
             )
     chosen = tuple(dict.fromkeys(policies)) or names
     replicas = tuple(one for each in replicas if (one := _only(each, chosen)).result.schedules)
@@ -106,24 +129,30 @@ def with_baseline(study: ReportStudy, baseline: str | None) -> ReportStudy:
     if baseline not in study.policies:
         known = ", ".join(study.policies)
         raise UsageError(
-            f"--baseline {baseline!r}: there is none{suggestion(baseline, study.policies)}; known are {known}"
+            f"--baseline {baseline!r}: there is none{suggestion(baseline, study.policies)}; known "
+            f"are {known}"
         )
     order = (baseline, *(policy for policy in study.policies if policy != baseline))
     return ReportStudy(order, tuple(_only(one, order) for one in study.replicas), study.notes)
 
 
 def _only(replica: Replica, policies: tuple[str, ...]) -> Replica:
-    schedules = tuple(found for policy in policies if (found := replica.schedule(policy)) is not None)
+    schedules = tuple(
+        found for policy in policies if (found := replica.schedule(policy)) is not None
+    )
     return replace(replica, result=replace(replica.result, schedules=schedules))
 
 
 def _groups(read: list[tuple[str, Result]]) -> list[list[tuple[str, Result]]]:
-    """Group results by log, seed and options.  A recorded log belongs to every run of that log, whatever its seed."""
+    """Group results by log, seed and options.  A recorded log belongs to every run of that log,
+    whatever its seed."""
     found: dict[str, list[tuple[str, Result]]] = {}
     for path, result in read:
         if not result.is_recorded:
             document = result.document
-            key = json.dumps([log_of(result), document.get("seed"), document.get("options")], sort_keys=True)
+            key = json.dumps(
+                [log_of(result), document.get("seed"), document.get("options")], sort_keys=True
+            )
             found.setdefault(key, []).append((path, result))
     runs = [(log_of(group[0][1]), group) for group in found.values()]
     alone = []
@@ -148,21 +177,29 @@ def _replica(group: list[tuple[str, Result]]) -> Replica:
                 one = _queues_of(one, names)
             if one.policy in found:
                 raise InputError(
-                    f"{where}: the policy {one.policy} with this log, seed and options is in {found[one.policy][0]} too; "
+                    f"{where}: the policy {one.policy} with this log, seed and options is in "
+                    f"{found[one.policy][0]} too; "
                     "leave one of the two out"
                 )
             found[one.policy] = (where, one)
     whole = replace(first, schedules=tuple(one for _, one in found.values())).with_facts(
-        name=first.name, procs_total=first.procs_total, clock=first.clock, queue_names=names,
-    )  # fmt: skip
+        name=first.name,
+        procs_total=first.procs_total,
+        clock=first.clock,
+        queue_names=names,
+    )
     said = [f"{where}: {note}" for where, result in group for note in _remarks(result, found)]
     return Replica(
-        whole, tuple(where for where, _ in group), tuple(result.document for _, result in group), tuple(said)
+        whole,
+        tuple(where for where, _ in group),
+        tuple(result.document for _, result in group),
+        tuple(said),
     )
 
 
 def _queues_of(schedule: Schedule, names: dict[int, str]) -> Schedule:
-    """Return a schedule with the queue numbers of ``names``, by the queues' names; add those that ``names`` lacks.
+    """Return a schedule with the queue numbers of ``names``, by the queues' names; add those that
+    ``names`` lacks.
 
     A server numbers its queues differently from the log that it replays.
     """
@@ -180,12 +217,16 @@ def _queues_of(schedule: Schedule, names: dict[int, str]) -> Schedule:
 
 
 def _remarks(result: Result, found: dict[str, tuple[str, Schedule]]) -> list[str]:
-    """Return the remarks about a recorded log: what it lacks, and the jobs that the replays of it left out."""
+    """Return the remarks about a recorded log: what it lacks, and the jobs that the replays of it
+    left out."""
     if not result.is_recorded:
         return []
     own = result.schedules[0]
     kept = found[own.policy][1]
-    notes = [f"{own.policy} is the schedule of the log itself, by its recorded waits", *recorded_notes(result)]
+    notes = [
+        f"{own.policy} is the schedule of the log itself, by its recorded waits",
+        *recorded_notes(result),
+    ]
     if len(kept) < len(own):
         notes.append(f"{len(kept):,} of its {len(own):,} jobs are shown, those that the replay ran")
     return notes
@@ -196,28 +237,52 @@ def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str
     notes = []
     logs = list(dict.fromkeys(short_name(one.result.name) for one in replicas))
     documents = [(one, one.result.document.get("log")) for one in replicas]
-    hashes = {str((log.get("sha256") if isinstance(log, dict) else None) or one.result.name) for one, log in documents}
+    hashes = {
+        str((log.get("sha256") if isinstance(log, dict) else None) or one.result.name)
+        for one, log in documents
+    }
     if len(hashes) > 1:
         notes.append(
-            f"These are results of {len(hashes)} different logs ({', '.join(logs)}). Values are means over them; pictures of "
+            f"These are results of {len(hashes)} different logs ({', '.join(logs)}). Values are "
+            "means over them; pictures of "
             f"single jobs show {logs[0]} only."
         )
     for one in replicas:
         missing = [policy for policy in policies if one.schedule(policy) is None]
         if missing:
             notes.append(
-                f"{', '.join(one.paths)} holds no job under {', '.join(missing)}: its numbers rest on fewer replicas."
+                f"{', '.join(one.paths)} holds no job under {', '.join(missing)}: its numbers rest "
+                "on fewer replicas."
             )
-    counts = {one.policy: int(one.ran.sum()) for one in replicas[0].result.schedules} if replicas else {}
+    counts = (
+        {one.policy: int(one.ran.sum()) for one in replicas[0].result.schedules} if replicas else {}
+    )
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{policy} {count:,}" for policy, count in counts.items())
-        notes.append(f"The policies ran different numbers of jobs ({listed}): means over all jobs compare unlike sets.")
-    notes += [f"{note}." for one in replicas for each in one.result.schedules if (note := unknown_pieces(each)) is not None]
+        notes.append(
+            f"The policies ran different numbers of jobs ({listed}): means over all jobs compare "
+            "unlike sets."
+        )
+    notes += [
+        f"{note}."
+        for one in replicas
+        for each in one.result.schedules
+        if (note := unknown_pieces(each)) is not None
+    ]
     for one, log in documents:
-        notes += [f"The log: {note}." for note in (log.get("notes") or [] if isinstance(log, dict) else [])]
-        notes += [f"{short_name(one.result.name)}: {note}." for each in one.documents for note in left_out_notes(each)]
         notes += [
-            f"{short_name(one.result.name)}: {note}." for each in one.documents if (note := missing_estimates(each))
+            f"The log: {note}."
+            for note in (log.get("notes") or [] if isinstance(log, dict) else [])
+        ]
+        notes += [
+            f"{short_name(one.result.name)}: {note}."
+            for each in one.documents
+            for note in left_out_notes(each)
+        ]
+        notes += [
+            f"{short_name(one.result.name)}: {note}."
+            for each in one.documents
+            if (note := missing_estimates(each))
         ]
     notes += [f"{note}." for one in replicas for note in one.said]
     return list(dict.fromkeys(notes))

@@ -1,8 +1,9 @@
 """Batsim's ``jobs.csv``, which evalys reads.
 
-Source: the documentation of Batsim 4, "Jobs" output (one sentence a column), and evalys 4.0 ``JobSet``.  Processors are
-assigned as in our Gantt chart (lowest first), because job rows do not name them.  A line has one start, one end and one set
-of processors: a job with several execution intervals is one bar, on as many processors as it requested.
+Source: the documentation of Batsim 4, "Jobs" output (one sentence a column), and evalys 4.0
+``JobSet``.  Processors are assigned as in our Gantt chart (lowest first), because job rows do not
+name them.  A line has one start, one end and one set of processors: a job with several execution
+intervals is one bar, on as many processors as it requested.
 """
 
 from __future__ import annotations
@@ -18,18 +19,34 @@ from qbatch.results.exports.exportable import Exportable
 from qbatch.results.result import most_procs
 
 COLUMNS = (
-    "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time", "success",
-    "final_state", "starting_time", "execution_time", "finish_time", "waiting_time", "turnaround_time", "stretch",
-    "allocated_resources", "consumed_energy", "metadata",
-)  # fmt: skip
+    "job_id",
+    "workload_name",
+    "profile",
+    "submission_time",
+    "requested_number_of_resources",
+    "requested_time",
+    "success",
+    "final_state",
+    "starting_time",
+    "execution_time",
+    "finish_time",
+    "waiting_time",
+    "turnaround_time",
+    "stretch",
+    "allocated_resources",
+    "consumed_energy",
+    "metadata",
+)
 """The columns of Batsim 4, in its order."""
 
 
 def write_batsim(out: BinaryIO, source: Exportable) -> None:
-    """Write the jobs of the only policy, by end, as Batsim does; times in seconds, always with a decimal point.
+    """Write the jobs of the only policy, by end, as Batsim does; times in seconds, always with a
+    decimal point.
 
-    The execution time is from start to end, with all suspensions.  Every job counts as completed: job rows do not distinguish
-    a job that was ended at its estimate from one that needed exactly that long.
+    The execution time is from start to end, with all suspensions.  Every job counts as completed:
+    job rows do not distinguish a job that was ended at its estimate from one that needed exactly
+    that long.
 
     Raises:
         UsageError: there are several policies.
@@ -53,12 +70,18 @@ def write_batsim(out: BinaryIO, source: Exportable) -> None:
 
 
 def _intervals(procs: list[int], boxes: Boxes) -> list[str]:
-    """Return the processors of each job in Batsim's form, ``0-3 5``; a job of no length has the lowest."""
+    """Return the processors of each job in Batsim's form, ``0-3 5``; a job of no length has the
+    lowest."""
     found: list[list[tuple[int, int]]] = [[] for _ in procs]
-    for job, low, high in zip(boxes.job.tolist(), boxes.low.tolist(), boxes.high.tolist(), strict=True):
+    for job, low, high in zip(
+        boxes.job.tolist(), boxes.low.tolist(), boxes.high.tolist(), strict=True
+    ):
         found[job].append((low, high - 1))
     return [
-        " ".join(f"{low}-{high}" if high > low else str(low) for low, high in sorted(each or [(0, procs[row] - 1)]))
+        " ".join(
+            f"{low}-{high}" if high > low else str(low)
+            for low, high in sorted(each or [(0, procs[row] - 1)])
+        )
         for row, each in enumerate(found)
     ]
 

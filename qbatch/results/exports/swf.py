@@ -16,11 +16,13 @@ from qbatch.workloads.swf_writer import write_log
 
 
 def write_swf(out: BinaryIO, source: Exportable) -> None:
-    """Write the log of the only policy, by submission; times are those of the log that was replayed.
+    """Write the log of the only policy, by submission; times are those of the log that was
+    replayed.
 
-    The status is 1 (completed), or -1 if it is unknown: a job that ran exactly for its estimate may have been ended there.  The
-    run time is from the first start to the end, with all suspensions: the header then has ``Preemption: TS``, which is the
-    format's term for totals without execution intervals.
+    The status is 1 (completed), or -1 if it is unknown: a job that ran exactly for its estimate may
+    have been ended there.  The run time is from the first start to the end, with all suspensions:
+    the header then has ``Preemption: TS``, which is the format's term for totals without execution
+    intervals.
 
     Raises:
         UsageError: there are several policies.
@@ -46,14 +48,20 @@ def write_swf(out: BinaryIO, source: Exportable) -> None:
     clock = work.clock
     preemption = "TS" if schedule.is_in_pieces.any() else "No"
     lines = [
-        "; Version: 2.2", f"; Computer: simulated by qbatch {__version__}", f"; MaxJobs: {len(work)}",
-        f"; MaxRecords: {len(work)}", f"; Preemption: {preemption}", f"; MaxProcs: {work.procs_total}",
-    ]  # fmt: skip
+        "; Version: 2.2",
+        f"; Computer: simulated by qbatch {__version__}",
+        f"; MaxJobs: {len(work)}",
+        f"; MaxRecords: {len(work)}",
+        f"; Preemption: {preemption}",
+        f"; MaxProcs: {work.procs_total}",
+    ]
     if clock.unix_start is not None:
         lines.append(f"; UnixStartTime: {clock.unix_start}")
     if clock.zone is not None:
         lines.append(f"; TimeZoneString: {clock.zone}")
-    lines += [f"; Queue: {number} {' '.join(name.split())}" for number, name in work.queue_names.items()]
+    lines += [
+        f"; Queue: {number} {' '.join(name.split())}" for number, name in work.queue_names.items()
+    ]
     thanks = acknowledged(source.result.document)
     lines += [f"; Acknowledge: {thanks}"] if thanks else []
     lines.append(f"; Note: {' '.join(f'{work.name} under the policy {schedule.policy}'.split())}")

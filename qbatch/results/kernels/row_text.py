@@ -9,7 +9,8 @@ from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.types import Int64Array
 
 LONGEST_NUMBER = 28
-"""The most bytes of one number, with its sign, its point, its six decimals and the comma after it."""
+"""The most bytes of one number, with its sign, its point, its six decimals and the comma after
+it."""
 
 COMMA, NEWLINE, MINUS, POINT, ZERO = (np.uint8(ord(sign)) for sign in ",\n-.0")
 
@@ -48,14 +49,20 @@ def _put_number(whole: int, millionths: int, out: Uint8Array, at: int) -> int:
 
 @kernel
 def put_rows(
-    whole: Int64Array, millionths: Int64Array, is_absent: Uint8Array, first_word: Int64Array, words: Uint8Array,
-    word_ends: Int64Array, out: Uint8Array,
-) -> int:  # fmt: skip
+    whole: Int64Array,
+    millionths: Int64Array,
+    is_absent: Uint8Array,
+    first_word: Int64Array,
+    words: Uint8Array,
+    word_ends: Int64Array,
+    out: Uint8Array,
+) -> int:
     """Write rows as text into ``out``; return the number of bytes.
 
-    ``whole`` and ``millionths``, ``[columns, rows]``: parts of each number, rounded down.  ``is_absent``, ``[columns, rows]``:
-    1 for an empty cell.  ``first_word``, ``[columns]``: -1 for numbers; else ``whole`` holds indices of the words of the
-    column, which begin there.  ``words``: the bytes of all words; ``word_ends``: the end of each, the first entry 0.
+    ``whole`` and ``millionths``, ``[columns, rows]``: parts of each number, rounded down.
+     ``is_absent``, ``[columns, rows]``: 1 for an empty cell.  ``first_word``, ``[columns]``: -1 for
+    numbers; else ``whole`` holds indices of the words of the column, which begin there.  ``words``:
+    the bytes of all words; ``word_ends``: the end of each, the first entry 0.
     """
     at = 0
     for row in range(whole.shape[1]):

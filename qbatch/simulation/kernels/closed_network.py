@@ -1,8 +1,10 @@
-"""The closed network as a ``decide`` of the event loop: the draws of the source and the queues of the policy.
+"""The closed network as a ``decide`` of the event loop: the draws of the source and the queues of
+the policy.
 
-It does to the microsecond what the source (:mod:`qbatch.simulation.network`) and the policy ``taskqueues`` do through
-the engine (docs/spec/papers.md 5.5, rule 2).  Jobs come back by the loop's timer, so that the loop knows no arrival.  A
-row of the loop is a *task*: ``job x P + its index among the tasks of its visit``, used again in each visit.
+It does to the microsecond what the source (:mod:`qbatch.simulation.network`) and the policy
+``taskqueues`` do through the engine (docs/spec/papers.md 5.5, rule 2).  Jobs come back by the
+loop's timer, so that the loop knows no arrival.  A row of the loop is a *task*: ``job x P + its
+index among the tasks of its visit``, used again in each visit.
 """
 
 from __future__ import annotations
@@ -14,7 +16,14 @@ import numpy as np
 from qbatch.planning.kernels import task_queues
 from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import Instant, JobColumns, Needs, ScheduleTable, StateTables, record
+from qbatch.planning.kernels.tables import (
+    Instant,
+    JobColumns,
+    Needs,
+    ScheduleTable,
+    StateTables,
+    record,
+)
 from qbatch.planning.kernels.types import Float64Array, Int64Array, Record, RecordArray
 from qbatch.workloads.kernels import network
 
@@ -89,12 +98,13 @@ VISIT_TRACE = record("job", "visit", "tasks", "submitted", "ended", "io_begin", 
 class NetworkTables(NamedTuple):
     """The memory of a network; N jobs, P processors in S stations.
 
-    ``keys``: three words of 64 bits, of the visits and of the two distributions.  ``rules[1]``, ``counts[1]``, ``totals[1]``,
-    ``switches[2]``, ``jobs[N]``, ``stations[S]``: of the records above.  ``numbers``, ``cumulative``: of
-    :func:`network.draw_visit`.  ``intervals[2]``: d and e (s).  ``tasks[N, P, TASK_COLUMNS]``: of the visits under way.
-    ``servers[S]``: by station.  ``queues[S, N x P]`` of ``QUEUED_TASK``.
-    ``demand[N x P]``: by task, the run times of the loop.  ``io[N]``: a ring.  ``back[N]``, ``done[N]``: jobs that came back, and
-    jobs with no task left, ascending.  ``trace[?]``, ``visits[?]``: what happened, as far as there is space.
+    ``keys``: three words of 64 bits, of the visits and of the two distributions.  ``rules[1]``,
+    ``counts[1]``, ``totals[1]``, ``switches[2]``, ``jobs[N]``, ``stations[S]``: of the records
+    above.  ``numbers``, ``cumulative``: of :func:`network.draw_visit`.  ``intervals[2]``: d and e
+    (s).  ``tasks[N, P, TASK_COLUMNS]``: of the visits under way. ``servers[S]``: by station.
+     ``queues[S, N x P]`` of ``QUEUED_TASK``. ``demand[N x P]``: by task, the run times of the loop.
+     ``io[N]``: a ring.  ``back[N]``, ``done[N]``: jobs that came back, and jobs with no task left,
+    ascending.  ``trace[?]``, ``visits[?]``: what happened, as far as there is space.
     """
 
     keys: Any
@@ -134,7 +144,9 @@ def _in_window(rules: Record, at: int) -> bool:
 
 
 @kernel
-def _end_tasks(memory: NetworkTables, station_of: Int64Array, ended: Int64Array, count: int, now: int) -> None:
+def _end_tasks(
+    memory: NetworkTables, station_of: Int64Array, ended: Int64Array, count: int, now: int
+) -> None:
     """Count the tasks that end now; note the jobs that have no task left."""
     counts, jobs, stations = memory.counts[0], memory.jobs, memory.stations
     for place in range(count):
@@ -152,7 +164,9 @@ def _end_tasks(memory: NetworkTables, station_of: Int64Array, ended: Int64Array,
 
 @kernel
 def _begin_io(memory: NetworkTables, job: int, now: int) -> None:
-    service = network.io_time(network.visit_key(memory.keys[0], job, memory.jobs[job].visit), memory.numbers)
+    service = network.io_time(
+        network.visit_key(memory.keys[0], job, memory.jobs[job].visit), memory.numbers
+    )
     memory.counts[0].io_end = now + service
     for row in range(memory.counts[0].visited - 1, -1, -1):
         if row < len(memory.visits) and memory.visits[row].job == job:
@@ -162,7 +176,8 @@ def _begin_io(memory: NetworkTables, job: int, now: int) -> None:
 
 @kernel
 def _move_io(memory: NetworkTables, now: int) -> None:
-    """Bring back the jobs that finish their I/O, and add those that have no task left to the I/O queue."""
+    """Bring back the jobs that finish their I/O, and add those that have no task left to the I/O
+    queue."""
     counts, jobs, totals = memory.counts[0], memory.jobs, memory.totals[0]
     count = jobs.shape[0]
     while counts.io_end == now:
@@ -198,7 +213,12 @@ def _account(memory: NetworkTables, job: int, now: int) -> None:
     row = counts.visited
     if row < len(memory.visits):
         visit, parent = memory.visits[row], jobs[job]
-        visit.job, visit.visit, visit.tasks, visit.submitted = job, parent.visit, parent.width, parent.submitted
+        visit.job, visit.visit, visit.tasks, visit.submitted = (
+            job,
+            parent.visit,
+            parent.width,
+            parent.submitted,
+        )
         visit.ended, visit.io_begin, visit.io_end = now, -1, -1
         counts.visited += 1
 
@@ -210,7 +230,9 @@ def _switch(memory: NetworkTables, now: int) -> None:
         while switch.following == now:
             switch.is_second = 1 - switch.is_second
             switch.number += 1
-            switch.following = now + network.interval(memory.keys[1 + which], memory.intervals[which], switch.number)
+            switch.following = now + network.interval(
+                memory.keys[1 + which], memory.intervals[which], switch.number
+            )
 
 
 @kernel
@@ -221,7 +243,12 @@ def _dispatch(memory: NetworkTables, job: int, now: int) -> None:
     key = network.visit_key(memory.keys[0], job, jobs[job].visit)
     tasks = memory.tasks[job]
     width = network.draw_visit(
-        key, memory.numbers, memory.cumulative, memory.switches[0].is_second == 1, memory.switches[1].is_second == 1, tasks
+        key,
+        memory.numbers,
+        memory.cumulative,
+        memory.switches[0].is_second == 1,
+        memory.switches[1].is_second == 1,
+        tasks,
     )
     jobs[job].submitted, jobs[job].left, jobs[job].width = now, width, width
     jobs[job].first_end, jobs[job].longest = -1, 0
@@ -231,7 +258,13 @@ def _dispatch(memory: NetworkTables, job: int, now: int) -> None:
             drawn = task_queues.LOWEST
         station = task_queues.routed(rules.routing, drawn, stations["length"], memory.servers)
         number = job * rules.processors + task
-        task_queues.append(memory.queues[station], stations[station].waiting, number, tasks[task, network.ESTIMATE], job)
+        task_queues.append(
+            memory.queues[station],
+            stations[station].waiting,
+            number,
+            tasks[task, network.ESTIMATE],
+            job,
+        )
         stations[station].waiting += 1
         stations[station].length += 1
         memory.demand[number] = tasks[task, network.DEMAND]
@@ -247,7 +280,13 @@ def _serve(memory: NetworkTables, station_of: Int64Array, started: Int64Array, n
         while stations[station].free > 0 and stations[station].waiting > 0:
             waiting = stations[station].waiting
             place = task_queues.select(
-                rules.discipline, rules.limit, station, queue, waiting, memory.jobs["left"], stations["selections"]
+                rules.discipline,
+                rules.limit,
+                station,
+                queue,
+                waiting,
+                memory.jobs["left"],
+                stations["selections"],
             )
             task = queue[place].task
             task_queues.take_out(queue, waiting, place)
@@ -261,7 +300,11 @@ def _serve(memory: NetworkTables, station_of: Int64Array, started: Int64Array, n
             row = counts.traced
             if row < len(memory.trace):
                 trace, job = memory.trace[row], task // rules.processors
-                trace.job, trace.visit, trace.task = job, memory.jobs[job].visit, task % rules.processors
+                trace.job, trace.visit, trace.task = (
+                    job,
+                    memory.jobs[job].visit,
+                    task % rules.processors,
+                )
                 trace.station, trace.dispatched = station, memory.jobs[job].submitted
                 trace.start, trace.end = now, end
                 counts.traced += 1
@@ -269,8 +312,15 @@ def _serve(memory: NetworkTables, station_of: Int64Array, started: Int64Array, n
 
 
 @kernel
-def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: NetworkTables) -> int:
-    """Make one round of a closed network: count ended tasks, move the I/O station, route new tasks, let stations select."""
+def decide(
+    instant: Instant,
+    jobs: JobColumns,
+    state: StateTables,
+    done: ScheduleTable,
+    memory: NetworkTables,
+) -> int:
+    """Make one round of a closed network: count ended tasks, move the I/O station, route new tasks,
+    let stations select."""
     now, counts, switches = instant.now, memory.counts[0], memory.switches
     _end_tasks(memory, done.host, state.ended, instant.ended, now)
     _move_io(memory, now)

@@ -1,7 +1,9 @@
-"""The event loop of every compiled policy, in virtual time; its rounds are "The meaning of one instant" of docs/design.md.
+"""The event loop of every compiled policy, in virtual time; its rounds are "The meaning of one
+instant" of docs/design.md.
 
-Rows are jobs in order of sequence; ``submit`` ascends.  :func:`loop_around` fills in ``decide`` and the names in
-capitals below: to the compiler they are constants, so that a loop contains only what its policy needs.
+Rows are jobs in order of sequence; ``submit`` ascends.  :func:`loop_around` fills in ``decide`` and
+the names in capitals below: to the compiler they are constants, so that a loop contains only what
+its policy needs.
 """
 
 from __future__ import annotations
@@ -45,14 +47,15 @@ from qbatch.planning.kernels.verbs import (
 )
 
 GIVES = STARTS
-"""What ``decide`` returns: ``STARTS``, or ``INTERRUPTIONS`` too (then it writes ``state.actions``)."""
+"""What ``decide`` returns: ``STARTS``, or ``INTERRUPTIONS`` too (then it writes
+``state.actions``)."""
 
 READS = NO_PARTS
 """What it reads of the running jobs: ``NO_PARTS``, ``ENDS``, ``PARTS``."""
 
 HAS_QUEUE, HAS_HOSTS, HAS_TIMERS = True, False, False
-"""Whether the queue is kept here (else by the policy), whether the host of a job matters, and whether ``decide`` sets
-``counts.timer``."""
+"""Whether the queue is kept here (else by the policy), whether the host of a job matters, and
+whether ``decide`` sets ``counts.timer``."""
 
 READS_ENDED = False
 """Whether it reads ``state.ended``."""
@@ -64,20 +67,29 @@ IS_CHECKED = False
 """Whether each start is checked before it is carried out."""
 
 STOPS = False
-"""Whether the loop stops when a policy in Python decides, and continues after its actions have been carried out."""
+"""Whether the loop stops when a policy in Python decides, and continues after its actions have been
+carried out."""
 
 
-def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: Any) -> int:
-    """Make the decisions of a round: write them into ``state`` and return the number of starts, or actions."""
+def decide(
+    instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: Any
+) -> int:
+    """Make the decisions of a round: write them into ``state`` and return the number of starts, or
+    actions."""
     raise NotImplementedError
 
 
 @kernel
 def run_rounds(  # noqa: PLR0915, it is one thought
-    jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, memory: Any, budget: int
-) -> bool:  # fmt: skip
-    """Run up to ``budget`` rounds, until ``counts.until``, or until there may be no space for more intervals; return whether
-    all is done.
+    jobs: JobColumns,
+    log: LogTable,
+    state: StateTables,
+    done: ScheduleTable,
+    memory: Any,
+    budget: int,
+) -> bool:
+    """Run up to ``budget`` rounds, until ``counts.until``, or until there may be no space for more
+    intervals; return whether all is done.
 
     A start that may not be carried out ends the run: ``counts.fault`` is the reason.
     """
@@ -87,11 +99,21 @@ def run_rounds(  # noqa: PLR0915, it is one thought
     ends, amounts = state.parts[END], state.parts[PROCS]
     counts = state.counts[0]
     rows = submit.shape[0]
-    arrived, active, free, head, tail = counts.arrived, counts.running, counts.free, counts.head, counts.tail
+    arrived, active, free, head, tail = (
+        counts.arrived,
+        counts.running,
+        counts.free,
+        counts.head,
+        counts.tail,
+    )
     first, now, longest = counts.first, counts.now, counts.longest
-    most = state.intervals.shape[0] - 2 * state.actions.shape[0]  # a round records one per job that ends, stops or changes
+    # A round records one per job that ends, stops or changes.
+    most = state.intervals.shape[0] - 2 * state.actions.shape[0]
     while budget > 0 and (
-        arrived < rows or active > 0 or (HAS_TIMERS and counts.timer < FOREVER) or (STOPS and counts.decided >= 0)
+        arrived < rows
+        or active > 0
+        or (HAS_TIMERS and counts.timer < FOREVER)
+        or (STOPS and counts.decided >= 0)
     ):
         budget -= 1
         if STOPS and counts.decided >= 0:
@@ -141,7 +163,9 @@ def run_rounds(  # noqa: PLR0915, it is one thought
             if STOPS:
                 counts.decided, counts.ended = 0, ended
                 break
-            instant = Instant(now, free, head, tail, scan_from, active, first_arrived, arrived, ended, returned)
+            instant = Instant(
+                now, free, head, tail, scan_from, active, first_arrived, arrived, ended, returned
+            )
             if HAS_TIMERS:
                 counts.timer = FOREVER
             count = decide(instant, jobs, state, done, memory)
@@ -185,7 +209,13 @@ def run_rounds(  # noqa: PLR0915, it is one thought
                 kind[row] = kind_of(row, first_left, submit[row], now)
         if IS_CHECKED and counts.fault != 0:
             break
-    counts.arrived, counts.running, counts.free, counts.head, counts.tail = arrived, active, free, head, tail
+    counts.arrived, counts.running, counts.free, counts.head, counts.tail = (
+        arrived,
+        active,
+        free,
+        head,
+        tail,
+    )
     counts.first, counts.now, counts.longest = first, now, longest
     is_over = arrived >= rows and active == 0 and not (HAS_TIMERS and counts.timer < FOREVER)
     if STOPS:
@@ -194,8 +224,11 @@ def run_rounds(  # noqa: PLR0915, it is one thought
 
 
 @cache
-def loop_around(decide: Callable[..., int], needs: Needs, *, has_admission: bool, is_checked: bool) -> Callable[..., bool]:
-    """Return the loop around a ``decide``; ``is_checked``: its starts are checked, which only our own policies may omit."""
+def loop_around(
+    decide: Callable[..., int], needs: Needs, *, has_admission: bool, is_checked: bool
+) -> Callable[..., bool]:
+    """Return the loop around a ``decide``; ``is_checked``: its starts are checked, which only our
+    own policies may omit."""
     constants = {name.upper(): value for name, value in needs._asdict().items()}
     constants |= {"HAS_ADMISSION": has_admission, "IS_CHECKED": is_checked}
     return with_constants(run_rounds, decide=decide, **constants)
@@ -207,17 +240,19 @@ run_to_decision = run_rounds
 @kernel
 def rounds_to_decide(
     jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, memory: Any
-) -> Iterator[int]:  # fmt: skip
+) -> Iterator[int]:
     """Go through the rounds and stop in each when the policy decides, yielding its instant.
 
-    If ``counts.decided`` is more than 0 then, this many of ``state.actions`` are carried out, and it stops again; if it is 0,
-    the pass is over.  It yields less than 0 if there may be no space for more intervals.
+    If ``counts.decided`` is more than 0 then, this many of ``state.actions`` are carried out, and
+    it stops again; if it is 0, the pass is over.  It yields less than 0 if there may be no space
+    for more intervals.
 
-    It is a generator, because that holds the tables: a step costs a fifth of a microsecond, a call with all tables several.
-    As for every kernel, the caller has to keep the arrays.
+    It is a generator, because that holds the tables: a step costs a fifth of a microsecond, a call
+    with all tables several. As for every kernel, the caller has to keep the arrays.
     """
     while True:
-        # A name for the record would be a copy of it here: a generator keeps the values of its names.
+        # A name for the record would be a copy of it here: a generator keeps the values of its
+        # names.
         if state.counts[0].decided > 0:
             carry_out(state.counts[0].decided, state.counts[0].now, jobs, log, state, done)
             state.counts[0].decided = 0
@@ -237,8 +272,9 @@ def rounds_of(needs: Needs) -> Callable[..., Iterator[int]]:
 @kernel
 def rounds_to_stops(
     jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, memory: Any
-) -> Iterator[int]:  # fmt: skip
-    """Run to the end, and stop on the way where ``decide`` sets ``counts.until`` before its instant; yield that instant.
+) -> Iterator[int]:
+    """Run to the end, and stop on the way where ``decide`` sets ``counts.until`` before its
+    instant; yield that instant.
 
     The caller sets ``counts.until`` back before it goes on.
     """

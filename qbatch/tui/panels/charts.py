@@ -19,8 +19,8 @@ _WIDEST = "0.25"  # the widest text of _short_number
 
 
 class ChartValues(NamedTuple):
-    """The data of a chart: values, the latest last; the top of the scale (None: the highest bar's) and its text; the present
-    value as a text."""
+    """The data of a chart: values, the latest last; the top of the scale (None: the highest bar's)
+    and its text; the present value as a text."""
 
     values: list[float]
     top: float | None
@@ -29,7 +29,8 @@ class ChartValues(NamedTuple):
 
 
 class LiveChart(DrawnPanel, can_focus=False):
-    """A chart of one quantity over time: bars, with the scale at the left and the time since the first look below.
+    """A chart of one quantity over time: bars, with the scale at the left and the time since the
+    first look below.
 
     Args:
         values: returns the data.
@@ -38,8 +39,13 @@ class LiveChart(DrawnPanel, can_focus=False):
     """
 
     def __init__(
-        self, title: str, values: Callable[[], ChartValues], span: Callable[[], int], tone: str, **given: Any
-    ) -> None:  # fmt: skip
+        self,
+        title: str,
+        values: Callable[[], ChartValues],
+        span: Callable[[], int],
+        tone: str,
+        **given: Any,
+    ) -> None:
         super().__init__(**given)
         self.border_title = title
         self._values = values
@@ -59,7 +65,8 @@ class LiveChart(DrawnPanel, can_focus=False):
         self._points = _resampled(shown.values, self.columns - self._margin)
         self._top, self._top_text = shown.top or 0.0, shown.top_text
         if shown.top is None:
-            # A bar is the mean of several values, so the highest bar is lower than the highest value.
+            # A bar is the mean of several values, so the highest bar is lower than the highest
+            # value.
             self._top = max(self._points, default=0.0) or 1.0
             self._top_text = _short_number(self._top)
         self._since = f"-{short_span(self._span())}"
@@ -75,14 +82,21 @@ class LiveChart(DrawnPanel, can_focus=False):
         lines = self.lines - has_axes
         if number >= lines:
             dashes = "─" * max(len(self._points) - len(self._since) - 3, 1)
-            return [Segment(f"{' ' * (self._margin - 1)}└{self._since}{dashes}now", self.tone("muted"))]
+            return [
+                Segment(f"{' ' * (self._margin - 1)}└{self._since}{dashes}now", self.tone("muted"))
+            ]
         below, scale = (lines - 1 - number) * 8, lines * 8 / max(self._top, 1e-9)
-        text = "".join(_BLOCKS[max(min(round(point * scale) - below, 8), 0)] for point in self._points)
+        text = "".join(
+            _BLOCKS[max(min(round(point * scale) - below, 8), 0)] for point in self._points
+        )
         bars = Segment(text, self.tone(self._tone))
         if not has_axes:
             return [bars]
         label = self._top_text if number == 0 else "0" if number == lines - 1 else ""
-        return [Segment(f"{label.rjust(self._margin - 1)}{'┤' if label else '│'}", self.tone("muted")), bars]
+        return [
+            Segment(f"{label.rjust(self._margin - 1)}{'┤' if label else '│'}", self.tone("muted")),
+            bars,
+        ]
 
 
 class Charts(Horizontal):
@@ -121,7 +135,9 @@ class Charts(Horizontal):
         series = self.board.series
         rate = _HOUR / series.width
         values = [count * rate for count in series.ended]
-        return ChartValues(values, None, _WIDEST, f"{self.board.ended:,} in {short_span(self._span())}")
+        return ChartValues(
+            values, None, _WIDEST, f"{self.board.ended:,} in {short_span(self._span())}"
+        )
 
 
 def _short_number(value: float) -> str:
@@ -138,6 +154,8 @@ def _resampled(values: list[float], width: int) -> list[float]:
     if not count:
         return []
     if count <= width:
-        return [values[at * count // width] for at in range(width)] if count * 2 >= width else values
+        return (
+            [values[at * count // width] for at in range(width)] if count * 2 >= width else values
+        )
     parts = [values[at * count // width : (at + 1) * count // width] for at in range(width)]
     return [sum(part) / len(part) for part in parts]

@@ -1,4 +1,5 @@
-"""The base of the drawn panels: lines made when they are shown, the colour scheme, styles by name."""
+"""The base of the drawn panels: lines made when they are shown, the colour scheme, styles by
+name."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def scheme_of(app: App[object]) -> str:
 
 
 class DrawnPanel(Styled, can_focus=True):
-    """A panel that draws its lines itself.  A subclass defines ``line(number)`` and sets ``virtual_size``."""
+    """A panel that draws its lines itself.  A subclass defines ``line(number)`` and sets
+    ``virtual_size``."""
 
     DEFAULT_CSS = """
     DrawnPanel { scrollbar-size: 1 1; overflow-x: hidden; }
@@ -41,7 +43,9 @@ class DrawnPanel(Styled, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         width = self.columns
-        return Strip(self.line(y + int(self.scroll_offset.y))).adjust_cell_length(width, self.plain_style)
+        return Strip(self.line(y + int(self.scroll_offset.y))).adjust_cell_length(
+            width, self.plain_style
+        )
 
 
 def fitted(text: str, width: int) -> str:

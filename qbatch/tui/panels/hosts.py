@@ -1,7 +1,8 @@
-"""The host grid: one cell per processor in the colour of its job, a gauge for memory, and labelled pools.
+"""The host grid: one cell per processor in the colour of its job, a gauge for memory, and labelled
+pools.
 
-Many hosts are drawn small: processors share cells if there are too many, and several hosts share a line if there are more
-hosts than lines.
+Many hosts are drawn small: processors share cells if there are too many, and several hosts share a
+line if there are more hosts than lines.
 """
 
 from __future__ import annotations
@@ -133,8 +134,12 @@ class HostPanel(DrawnPanel):
         name, hosts = self._rows[number]
         if not hosts:
             return self._label(name)
-        if self._folds > 1 or len(self.board.grid.places) == 1:  # one line of a machine with many processors
-            cells, first = self._cell_jobs(hosts[0], self._cells * self._folds), (number - 1) * self._cells
+        # One line of a machine with many processors.
+        if self._folds > 1 or len(self.board.grid.places) == 1:
+            cells, first = (
+                self._cell_jobs(hosts[0], self._cells * self._folds),
+                (number - 1) * self._cells,
+            )
             return self._painted(cells[first : first + self._cells], hosts[0])
         return [segment for place in hosts for segment in self._host(place)]
 
@@ -146,14 +151,20 @@ class HostPanel(DrawnPanel):
         shown = ["memory"] if any(place.record.memory for place in places) else []
         shown += ["+waiting there"] if self.board.has_host_queues else []
         gauge = f"; at the right: {', '.join(shown)}" if text and shown else ""
-        return [Segment(f"{clean(pool)} ", self.tone("accent")), Segment(text + gauge, self.tone("muted"))]
+        return [
+            Segment(f"{clean(pool)} ", self.tone("accent")),
+            Segment(text + gauge, self.tone("muted")),
+        ]
 
     def _host(self, place: ShownHost) -> list[Segment]:
         record = place.record
         tone = "cursor" if record.name == self.current else _STATE_TONES.get(record.state)
         style = self.tone(tone) if tone is not None else self.plain_style
         count = min(record.cpus, self._cells)
-        segments = [Segment(fitted(clean(record.name), _NAME - 1), style), Segment(" ", self.plain_style)]
+        segments = [
+            Segment(fitted(clean(record.name), _NAME - 1), style),
+            Segment(" ", self.plain_style),
+        ]
         segments += self._painted(self._cell_jobs(place, count), place)
         segments.append(Segment(" " * (self._cells - count) * self._pitch, self.plain_style))
         if record.memory:
@@ -164,13 +175,17 @@ class HostPanel(DrawnPanel):
             segments.append(Segment(" " * _TAIL, self.plain_style))
         if self._has_queues:
             count = len(record.queue or ())
-            segments.append(Segment(fitted(f" +{min(count, 99)}" if count else "", _WAITING), self.tone("accent")))
+            segments.append(
+                Segment(
+                    fitted(f" +{min(count, 99)}" if count else "", _WAITING), self.tone("accent")
+                )
+            )
         segments.append(Segment(" ", self.plain_style))
         return segments
 
     def _cell_jobs(self, place: ShownHost, count: int) -> list[tuple[str, str]]:
-        """Return the job of each cell (empty: free) and its mark in ``_MARKS``; of a cell of several processors, the job with
-        most of it."""
+        """Return the job of each cell (empty: free) and its mark in ``_MARKS``; of a cell of
+        several processors, the job with most of it."""
         cpus = place.record.cpus
         owners = [("", "")] * cpus
         for each, mark in ((place.stopped, "stopped"), (place.runs, "runs")):
@@ -197,7 +212,10 @@ class HostPanel(DrawnPanel):
                 letter = job_letter(job).upper() if mark == "stopped" else job_letter(job)
                 style = Style.combine([self.plain_style, Style(underline=mark == "trial")])
             else:
-                letter, style = _MARKS[mark], Style.combine([self.plain_style, job_style(job, scheme)])
+                letter, style = (
+                    _MARKS[mark],
+                    Style.combine([self.plain_style, job_style(job, scheme)]),
+                )
             segments.append(Segment((letter + gap) * len(list(run)), style))
         return segments
 
@@ -225,7 +243,9 @@ class HostPanel(DrawnPanel):
             return
         number = at.y + int(self.scroll_offset.y)
         hosts = self._rows[number][1] if number < len(self._rows) else []
-        across = at.x // (_NAME + self._cells * self._pitch + 1 + _tail(list(self.board.grid.places.values())))
+        across = at.x // (
+            _NAME + self._cells * self._pitch + 1 + _tail(list(self.board.grid.places.values()))
+        )
         if across < len(hosts):
             was = self.current
             self.cursor = list(self.board.grid.places.values()).index(hosts[across])

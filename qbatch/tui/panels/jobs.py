@@ -40,7 +40,8 @@ def walltime_of(job: JobRecord) -> int:
 
 
 def run_time(job: JobRecord, now: int) -> int:
-    """Return how long a job ran on the processors that it requested, without its suspensions; 0 if it never started.
+    """Return how long a job ran on the processors that it requested, without its suspensions; 0 if
+    it never started.
 
     Time on fewer processors counts proportionally less.
     """
@@ -49,7 +50,12 @@ def run_time(job: JobRecord, now: int) -> int:
     if job.sizes:
         return pieces.run_of(job, now)
     end = job.ended if job.ended is not None else now
-    return max(end - job.started - sum((end if until is None else until) - since for since, until in job.pauses), 0)
+    return max(
+        end
+        - job.started
+        - sum((end if until is None else until) - since for since, until in job.pauses),
+        0,
+    )
 
 
 def memory_of(job: JobRecord) -> int:
@@ -63,7 +69,8 @@ def memory_of(job: JobRecord) -> int:
 def danger_of(job: JobRecord, end: int | None) -> str | None:
     """Return the state of a deadline if the job ends at ``end``.
 
-    ``bad``: it is missed or was broken before; ``warning``: less than a tenth of the walltime is left; None: no danger, or none.
+    ``bad``: it is missed or was broken before; ``warning``: less than a tenth of the walltime is
+    left; None: no danger, or none.
     """
     if job.deadline is None:
         return None
@@ -83,11 +90,21 @@ class JobTable(RowTable):
     """A table of jobs; it knows the instant, for ages and bars."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("v", "mark", "Mark", show=False, tooltip="Mark this job: h, r, d, m, p and y then act on all marked jobs"),
-        Binding("V", "mark_all", "Mark all", show=False, tooltip="Mark all jobs that are shown, or none"),
+        Binding(
+            "v",
+            "mark",
+            "Mark",
+            show=False,
+            tooltip="Mark this job: h, r, d, m, p and y then act on all marked jobs",
+        ),
+        Binding(
+            "V", "mark_all", "Mark all", show=False, tooltip="Mark all jobs that are shown, or none"
+        ),
     ]
 
-    def __init__(self, board: Board, columns: Sequence[TableColumn], empty: str, **given: Any) -> None:
+    def __init__(
+        self, board: Board, columns: Sequence[TableColumn], empty: str, **given: Any
+    ) -> None:
         super().__init__(columns, key=lambda job: job.id, empty=empty, **given)
         self.board = board
         self.query_filter = Query()
@@ -95,7 +112,11 @@ class JobTable(RowTable):
 
     def show(self, jobs: Sequence[JobRecord], total: int | None = None) -> None:
         """Show the jobs that pass the filter."""
-        kept = [job for job in jobs if self.query_filter.keeps(job)] if self.query_filter.text else list(jobs)
+        kept = (
+            [job for job in jobs if self.query_filter.keeps(job)]
+            if self.query_filter.text
+            else list(jobs)
+        )
         self.fill(kept)
         count = len(jobs) if total is None else total
         self._count = f"{len(kept):,} of {count:,}" if len(kept) != count else f"{count:,}"
@@ -116,17 +137,30 @@ def hosts_text(job: JobRecord) -> str:
         name, _, slot = part.partition("/")
         count = slot.partition("*")[2]
         counts[name] = counts.get(name, 0) + (int(count) if count.isdigit() else 1)
-    return " ".join(f"{name}*{count}" if count > 1 else name for name, count in counts.items()) or "-"
+    return (
+        " ".join(f"{name}*{count}" if count > 1 else name for name, count in counts.items()) or "-"
+    )
 
 
 _COMMON = (
     TableColumn("id", "job", 8, lambda job: short_id(job.id), number_of),
     TableColumn("name", "name", 12, lambda job: clean(job.name), lambda job: job.name),
     TableColumn("user", "user", 9, lambda job: clean(job.user), lambda job: job.user, gives_way=2),
-    TableColumn("procs", "procs", 5, lambda job: str(pieces.procs_now(job)), pieces.procs_now, is_right=True),
+    TableColumn(
+        "procs", "procs", 5, lambda job: str(pieces.procs_now(job)), pieces.procs_now, is_right=True
+    ),
 )
-_STATE = TableColumn("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state))
-_MEMORY = TableColumn("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True)
+_STATE = TableColumn(
+    "state",
+    "st",
+    2,
+    lambda job: job.state,
+    lambda job: job.state,
+    tone=lambda job: _TONES.get(job.state),
+)
+_MEMORY = TableColumn(
+    "memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True
+)
 _HOSTS = TableColumn("hosts", "hosts", 24, hosts_text, lambda job: job.exec_host)
 _QUEUE = TableColumn("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue)
 
@@ -138,25 +172,74 @@ def waiting_table(board: Board, **given: Any) -> JobTable:
         return waited(job, board.now()) or 0
 
     def danger(job: JobRecord) -> str | None:
-        return danger_of(job, None if job.estimated_start is None else job.estimated_start + walltime_of(job))
+        return danger_of(
+            job, None if job.estimated_start is None else job.estimated_start + walltime_of(job)
+        )
 
-    return JobTable(board, [
-        *_COMMON,
-        TableColumn("walltime", "walltime", 8, lambda job: short_span(walltime_of(job) or None), walltime_of, is_right=True,
-               gives_way=1),
-        _STATE,
-        TableColumn("waited", "waited", 7, lambda job: short_span(since(job)), since, is_right=True, gives_way=3),
-        TableColumn("expected", "expected", 11, lambda job: close_moment(job.estimated_start, board.now()),
-               lambda job: job.estimated_start or 1 << 62, is_vital=True),
-        TableColumn("promised", "promised", 11, lambda job: close_moment(job.promised, board.now()),
-               lambda job: job.promised or 1 << 62, is_vital=True),
-        TableColumn("deadline", "deadline", 11, lambda job: close_moment(job.deadline, board.now()),
-               lambda job: job.deadline or 1 << 62, tone=danger),
-        _MEMORY,
-        _QUEUE,
-        TableColumn("priority", "prio", 5, lambda job: str(job.priority), lambda job: job.priority, is_right=True),
-        TableColumn("comment", "comment", 50, lambda job: clean(job.comment), lambda job: job.comment),
-    ], "no job waits", **given)  # fmt: skip
+    return JobTable(
+        board,
+        [
+            *_COMMON,
+            TableColumn(
+                "walltime",
+                "walltime",
+                8,
+                lambda job: short_span(walltime_of(job) or None),
+                walltime_of,
+                is_right=True,
+                gives_way=1,
+            ),
+            _STATE,
+            TableColumn(
+                "waited",
+                "waited",
+                7,
+                lambda job: short_span(since(job)),
+                since,
+                is_right=True,
+                gives_way=3,
+            ),
+            TableColumn(
+                "expected",
+                "expected",
+                11,
+                lambda job: close_moment(job.estimated_start, board.now()),
+                lambda job: job.estimated_start or 1 << 62,
+                is_vital=True,
+            ),
+            TableColumn(
+                "promised",
+                "promised",
+                11,
+                lambda job: close_moment(job.promised, board.now()),
+                lambda job: job.promised or 1 << 62,
+                is_vital=True,
+            ),
+            TableColumn(
+                "deadline",
+                "deadline",
+                11,
+                lambda job: close_moment(job.deadline, board.now()),
+                lambda job: job.deadline or 1 << 62,
+                tone=danger,
+            ),
+            _MEMORY,
+            _QUEUE,
+            TableColumn(
+                "priority",
+                "prio",
+                5,
+                lambda job: str(job.priority),
+                lambda job: job.priority,
+                is_right=True,
+            ),
+            TableColumn(
+                "comment", "comment", 50, lambda job: clean(job.comment), lambda job: job.comment
+            ),
+        ],
+        "no job waits",
+        **given,
+    )
 
 
 def running_table(board: Board, **given: Any) -> JobTable:
@@ -177,17 +260,28 @@ def running_table(board: Board, **given: Any) -> JobTable:
             return _TONES.get(job.state, "")
         return "bad" if share(job) >= 1 else "warning" if share(job) >= 0.9 else "good"
 
-    return JobTable(board, [
-        *_COMMON,
-        TableColumn("progress", "of its walltime", _BAR + 5, progress, share, tone=tone),
-        TableColumn("ran", "ran", 7, lambda job: short_span(run(job)), run, is_right=True),
-        TableColumn("left", "left", 7, lambda job: short_span(walltime_of(job) - run(job)),
-               lambda job: walltime_of(job) - run(job), is_right=True),
-        _STATE,
-        _HOSTS,
-        _MEMORY,
-        _QUEUE,
-    ], "no job runs", **given)  # fmt: skip
+    return JobTable(
+        board,
+        [
+            *_COMMON,
+            TableColumn("progress", "of its walltime", _BAR + 5, progress, share, tone=tone),
+            TableColumn("ran", "ran", 7, lambda job: short_span(run(job)), run, is_right=True),
+            TableColumn(
+                "left",
+                "left",
+                7,
+                lambda job: short_span(walltime_of(job) - run(job)),
+                lambda job: walltime_of(job) - run(job),
+                is_right=True,
+            ),
+            _STATE,
+            _HOSTS,
+            _MEMORY,
+            _QUEUE,
+        ],
+        "no job runs",
+        **given,
+    )
 
 
 def history_table(board: Board, **given: Any) -> JobTable:
@@ -196,17 +290,48 @@ def history_table(board: Board, **given: Any) -> JobTable:
     def ran(job: JobRecord) -> int:
         return run_time(job, board.now())
 
-    return JobTable(board, [
-        *_COMMON,
-        TableColumn("status", "exit", 9, status_of, lambda job: job.exit_status or 0, is_right=True,
-               tone=lambda job: "bad" if job.exit_status else "good"),
-        TableColumn("waited", "waited", 7, lambda job: short_span(waited(job, board.now())),
-               lambda job: waited(job, board.now()) or 0, is_right=True),
-        TableColumn("ran", "ran", 7, lambda job: short_span(ran(job)), ran, is_right=True),
-        TableColumn("ended", "ended", 11, lambda job: close_moment(job.ended, board.now()), lambda job: job.ended or 0),
-        TableColumn("submitted", "submitted", 11, lambda job: close_moment(job.submitted, board.now()),
-               lambda job: job.submitted or 0),
-        _QUEUE,
-        _HOSTS,
-        TableColumn("comment", "comment", 40, lambda job: clean(job.comment), lambda job: job.comment),
-    ], "no job has ended yet; type to search, / to filter", **given)  # fmt: skip
+    return JobTable(
+        board,
+        [
+            *_COMMON,
+            TableColumn(
+                "status",
+                "exit",
+                9,
+                status_of,
+                lambda job: job.exit_status or 0,
+                is_right=True,
+                tone=lambda job: "bad" if job.exit_status else "good",
+            ),
+            TableColumn(
+                "waited",
+                "waited",
+                7,
+                lambda job: short_span(waited(job, board.now())),
+                lambda job: waited(job, board.now()) or 0,
+                is_right=True,
+            ),
+            TableColumn("ran", "ran", 7, lambda job: short_span(ran(job)), ran, is_right=True),
+            TableColumn(
+                "ended",
+                "ended",
+                11,
+                lambda job: close_moment(job.ended, board.now()),
+                lambda job: job.ended or 0,
+            ),
+            TableColumn(
+                "submitted",
+                "submitted",
+                11,
+                lambda job: close_moment(job.submitted, board.now()),
+                lambda job: job.submitted or 0,
+            ),
+            _QUEUE,
+            _HOSTS,
+            TableColumn(
+                "comment", "comment", 40, lambda job: clean(job.comment), lambda job: job.comment
+            ),
+        ],
+        "no job has ended yet; type to search, / to filter",
+        **given,
+    )

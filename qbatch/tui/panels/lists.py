@@ -12,9 +12,18 @@ from qbatch.wire.pieces import procs_text
 from qbatch.wire.records import EventRecord, QueueRecord, ShadowRecord
 
 _EVENT_TONES = {
-    "started": "good", "resumed": "good", "suspended": "warning", "held": "warning", "lost": "bad", "requeued": "warning",
-    "promise-broken": "bad", "resized": "good", "host": "accent", "queue": "accent", "monitor": "accent",
-}  # fmt: skip
+    "started": "good",
+    "resumed": "good",
+    "suspended": "warning",
+    "held": "warning",
+    "lost": "bad",
+    "requeued": "warning",
+    "promise-broken": "bad",
+    "resized": "good",
+    "host": "accent",
+    "queue": "accent",
+    "monitor": "accent",
+}
 
 
 def queue_table(board: Board, **given: Any) -> RowTable:
@@ -24,20 +33,39 @@ def queue_table(board: Board, **given: Any) -> RowTable:
         def counted(queue: QueueRecord) -> int:
             return sum(queue.counts.get(letter, 0) for letter in letters)
 
-        return TableColumn(key, title, 8, lambda queue: f"{counted(queue):,}", counted, is_right=True)
+        return TableColumn(
+            key, title, 8, lambda queue: f"{counted(queue):,}", counted, is_right=True
+        )
 
-    return RowTable([
-        TableColumn("name", "queue", 12, lambda queue: clean(queue.name), lambda queue: queue.name),
-        TableColumn("pool", "pool", 9, lambda queue: clean(queue.pool), lambda queue: queue.pool),
-        TableColumn("state", "state", 17, _state, _state,
-               tone=lambda queue: "good" if queue.enabled and queue.started else "warning"),
-        number("queued", "queued", "Q"),
-        number("running", "running", "RE"),
-        number("held", "held", "HW"),
-        number("suspended", "susp.", "S"),
-        TableColumn("policy", "policy", 24, lambda queue: queue.policy, lambda queue: queue.policy),
-        TableColumn("limits", "limits", 40, _limits, _limits),
-    ], key=lambda queue: queue.name, empty="no queue", **given)  # fmt: skip
+    return RowTable(
+        [
+            TableColumn(
+                "name", "queue", 12, lambda queue: clean(queue.name), lambda queue: queue.name
+            ),
+            TableColumn(
+                "pool", "pool", 9, lambda queue: clean(queue.pool), lambda queue: queue.pool
+            ),
+            TableColumn(
+                "state",
+                "state",
+                17,
+                _state,
+                _state,
+                tone=lambda queue: "good" if queue.enabled and queue.started else "warning",
+            ),
+            number("queued", "queued", "Q"),
+            number("running", "running", "RE"),
+            number("held", "held", "HW"),
+            number("suspended", "susp.", "S"),
+            TableColumn(
+                "policy", "policy", 24, lambda queue: queue.policy, lambda queue: queue.policy
+            ),
+            TableColumn("limits", "limits", 40, _limits, _limits),
+        ],
+        key=lambda queue: queue.name,
+        empty="no queue",
+        **given,
+    )
 
 
 def _state(queue: QueueRecord) -> str:
@@ -48,11 +76,14 @@ def _limits(queue: QueueRecord) -> str:
     limits = [
         f"{name} {value}"
         for name, value in (
-            ("running", queue.max_running), ("per user", queue.max_running_per_user), ("procs", queue.max_procs),
-            ("queued", queue.max_queued), ("walltime", queue.max_walltime and short_span(queue.max_walltime)),
+            ("running", queue.max_running),
+            ("per user", queue.max_running_per_user),
+            ("procs", queue.max_procs),
+            ("queued", queue.max_queued),
+            ("walltime", queue.max_walltime and short_span(queue.max_walltime)),
         )
         if value is not None
-    ]  # fmt: skip
+    ]
     return ", ".join(limits) or "-"
 
 
@@ -60,15 +91,32 @@ def event_table(board: Board, **given: Any) -> RowTable:
     """Return the log of events, the latest first."""
 
     def tone(event: EventRecord) -> str:
-        is_failed = event.kind == "ended" and event.record is not None and bool(event.record.exit_status)
+        is_failed = (
+            event.kind == "ended" and event.record is not None and bool(event.record.exit_status)
+        )
         return "bad" if is_failed else _EVENT_TONES.get(event.kind, "")
 
-    return RowTable([
-        TableColumn("at", "time", 11, lambda event: close_moment(event.at, board.now()), lambda event: event.at),
-        TableColumn("kind", "event", 10, lambda event: event.kind, lambda event: event.kind, tone=tone),
-        TableColumn("job", "job", 10, lambda event: short_id(event.job), lambda event: event.job),
-        TableColumn("what", "what", 100, event_text, event_text),
-    ], key=lambda event: (event.number, event.at, event.kind, event.text), empty="no events yet", **given)  # fmt: skip
+    return RowTable(
+        [
+            TableColumn(
+                "at",
+                "time",
+                11,
+                lambda event: close_moment(event.at, board.now()),
+                lambda event: event.at,
+            ),
+            TableColumn(
+                "kind", "event", 10, lambda event: event.kind, lambda event: event.kind, tone=tone
+            ),
+            TableColumn(
+                "job", "job", 10, lambda event: short_id(event.job), lambda event: event.job
+            ),
+            TableColumn("what", "what", 100, event_text, event_text),
+        ],
+        key=lambda event: (event.number, event.at, event.kind, event.text),
+        empty="no events yet",
+        **given,
+    )
 
 
 def event_text(event: EventRecord) -> str:
@@ -78,7 +126,9 @@ def event_text(event: EventRecord) -> str:
         return clean(event.text)
     words = [clean(record.name), clean(record.user), f"{procs_text(record)} procs", record.queue]
     if event.kind == "ended" and record.exit_status is not None:
-        words.append("cancelled before it ran" if is_cancelled(record) else f"exit {record.exit_status}")
+        words.append(
+            "cancelled before it ran" if is_cancelled(record) else f"exit {record.exit_status}"
+        )
     if event.kind in ("started", "resized") and record.exec_host:
         words.append(f"on {clean(hosts_text(record))[:60]}")
     if event.text:
@@ -96,18 +146,40 @@ def shadow_table(board: Board, **given: Any) -> RowTable:
 
         return TableColumn(key, title, width, text, lambda row: value(row) or 0, is_right=True)
 
-    return RowTable([
-        TableColumn("policy", "policy", 26, lambda row: f"{row.policy}{' (real)' if row.is_real else ''}",
-               lambda row: row.policy, tone=lambda row: "accent" if row.is_real else ""),
-        number("wait", "mean wait s", lambda row: row.wait_mean_s, 1, 12),
-        number("most", "max wait s", lambda row: row.wait_max_s, 0),
-        number("slowdown", "bounded sld", lambda row: row.bounded_slowdown_mean, 2, 11),
-        number("utilisation", "util. %", lambda row: row.utilisation and 100 * row.utilisation, 1, 8),
-        number("started", "started", lambda row: row.started, 0),
-        number("ended", "ended", lambda row: row.ended, 0),
-        number("waiting", "waiting", lambda row: row.waiting, 0),
-        TableColumn("provisional", "provisional", 16, lambda row: f"{row.provisional:,} jobs" if row.provisional else "settled",
-               lambda row: row.provisional, tone=lambda row: "warning" if row.provisional else "good"),
-        TableColumn("pool", "pool", 10, lambda row: row.pool, lambda row: row.pool),
-    ], key=lambda row: (row.pool, row.policy, row.is_real),
-       empty="no what-if policies; set some with: qbatch shadow set fcfs conservative", **given)  # fmt: skip
+    return RowTable(
+        [
+            TableColumn(
+                "policy",
+                "policy",
+                26,
+                lambda row: f"{row.policy}{' (real)' if row.is_real else ''}",
+                lambda row: row.policy,
+                tone=lambda row: "accent" if row.is_real else "",
+            ),
+            number("wait", "mean wait s", lambda row: row.wait_mean_s, 1, 12),
+            number("most", "max wait s", lambda row: row.wait_max_s, 0),
+            number("slowdown", "bounded sld", lambda row: row.bounded_slowdown_mean, 2, 11),
+            number(
+                "utilisation",
+                "util. %",
+                lambda row: row.utilisation and 100 * row.utilisation,
+                1,
+                8,
+            ),
+            number("started", "started", lambda row: row.started, 0),
+            number("ended", "ended", lambda row: row.ended, 0),
+            number("waiting", "waiting", lambda row: row.waiting, 0),
+            TableColumn(
+                "provisional",
+                "provisional",
+                16,
+                lambda row: f"{row.provisional:,} jobs" if row.provisional else "settled",
+                lambda row: row.provisional,
+                tone=lambda row: "warning" if row.provisional else "good",
+            ),
+            TableColumn("pool", "pool", 10, lambda row: row.pool, lambda row: row.pool),
+        ],
+        key=lambda row: (row.pool, row.policy, row.is_real),
+        empty="no what-if policies; set some with: qbatch shadow set fcfs conservative",
+        **given,
+    )

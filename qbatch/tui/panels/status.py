@@ -1,4 +1,5 @@
-"""The lines at the top: the source, the clock and its speed, the number of jobs by state, and problems."""
+"""The lines at the top: the source, the clock and its speed, the number of jobs by state, and
+problems."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ class Status(Widget):
         if not (board.queues or board.grid.places):
             text.append("  waiting for the first answer")
             return text
-        policies = {queue.policy for queue in board.queues.values() if queue.policy} or {server.policy}
+        policies = {queue.policy for queue in board.queues.values() if queue.policy} or {
+            server.policy
+        }
         text.append(f"  {', '.join(sorted(policies))}")
         text.append(f"  {moment(board.now())}", "bold")
         clock = board.clock
@@ -55,7 +58,8 @@ class Status(Widget):
         shown = [
             f"{number:,} {word}"
             for word, letters in words
-            if (number := sum(counts[letter] for letter in letters)) or word in ("running", "queued")
+            if (number := sum(counts[letter] for letter in letters))
+            or word in ("running", "queued")
         ]
         text.append(", ".join(shown))
         text.append(f", {board.ended:,} ended here")
@@ -72,7 +76,10 @@ class Status(Widget):
         played = self.source.progress()
         if played is not None:
             now, length = played
-            return f"  {bar(now / length if length else 1.0, 16)} {short_span(now)} of {short_span(length)}"
+            return (
+                f"  {bar(now / length if length else 1.0, 16)} {short_span(now)} of "
+                f"{short_span(length)}"
+            )
         clock = self.board.clock
         if clock.log_jobs:
             arrived = clock.log_arrived or 0

@@ -1,4 +1,5 @@
-"""The near future: running jobs until their walltimes, expected and promised starts (dashed), and the line of now."""
+"""The near future: running jobs until their walltimes, expected and promised starts (dashed), and
+the line of now."""
 
 from __future__ import annotations
 
@@ -28,12 +29,31 @@ MOST_SHOWN = 200
 _MINUTE = 60_000_000
 _SPANS = [
     minutes * _MINUTE
-    for minutes in (1, 2, 5, 10, 30, 60, 120, 180, 240, 360, 720, 1440, 2880, 7200, 14400, 43200, 144000)
+    for minutes in (
+        1,
+        2,
+        5,
+        10,
+        30,
+        60,
+        120,
+        180,
+        240,
+        360,
+        720,
+        1440,
+        2880,
+        7200,
+        14400,
+        43200,
+        144000,
+    )
 ]
 
 
 class TimelineBar(NamedTuple):
-    """A job on the axis: ``promised`` is None without a promise; ``is_running`` is False for a future job.
+    """A job on the axis: ``promised`` is None without a promise; ``is_running`` is False for a
+    future job.
 
     ``danger``: the state of its deadline (:func:`qbatch.tui.panels.jobs.danger_of`).
     """
@@ -87,11 +107,22 @@ class Timeline(DrawnPanel):
         for each in self.board.running.values():
             if each.started is not None:
                 end = now + walltime_of(each) - run_time(each, now)
-                own = (each.id, each.user, procs_now(each), each.started, end, None, True, each.state == "S")
+                own = (
+                    each.id,
+                    each.user,
+                    procs_now(each),
+                    each.started,
+                    end,
+                    None,
+                    True,
+                    each.state == "S",
+                )
                 bars.append(TimelineBar(*own, each.deadline, danger_of(each, end)))
         bars.sort(key=lambda bar: (bar.end, bar.job))
         self._bars = bars + self._to_come(now)
-        self.cursor = next((place for place, bar in enumerate(self._bars) if bar.job == job), self.cursor)
+        self.cursor = next(
+            (place for place, bar in enumerate(self._bars) if bar.job == job), self.cursor
+        )
         self.cursor = max(min(self.cursor, len(self._bars) - 1), 0)
         # Without a chosen span, show most of the bars.
         last = max((bar.end - now for bar in self._bars[: max(self.lines - 1, 4)]), default=0)
@@ -134,7 +165,11 @@ class Timeline(DrawnPanel):
         if bar.danger is not None and style is self.plain_style:
             label = self.tone(bar.danger)
         text = f"{short_id(bar.job):<7} {clean(bar.user)[:7]:<7} {bar.procs:>4}"
-        return [Segment(fitted(text, _LABEL - 1), label), Segment(" ", self.plain_style), *self._drawn(bar)]
+        return [
+            Segment(fitted(text, _LABEL - 1), label),
+            Segment(" ", self.plain_style),
+            *self._drawn(bar),
+        ]
 
     def _column(self, at: int) -> int:
         """Return the column of an instant, which may be outside."""
@@ -143,13 +178,16 @@ class Timeline(DrawnPanel):
         return int((at - begin) * width // self._shown_span)
 
     def _drawn(self, bar: TimelineBar) -> list[Segment]:
-        """The bar itself: solid until now, thinner to the walltime; future jobs dashed; a promise as a diamond, a deadline as
-        an upright line, coloured if it is in danger."""
+        """The bar itself: solid until now, thinner to the walltime; future jobs dashed; a promise
+        as a diamond, a deadline as an upright line, coloured if it is in danger."""
         width = max(self.columns - _LABEL, 1)
         scheme = scheme_of(self.app)
         colour = self.plain_style + (job_style(bar.job, scheme) if scheme != "none" else Style())
         now = self._column(self.board.now())
-        first, last = self._column(bar.start), max(self._column(bar.end), self._column(bar.start) + 1)
+        first, last = (
+            self._column(bar.start),
+            max(self._column(bar.end), self._column(bar.start) + 1),
+        )
         promise = self._column(bar.promised) if bar.promised is not None else -1
         deadline = self._column(bar.deadline) if bar.deadline is not None else -1
         cells: list[tuple[str, Style]] = []
@@ -168,20 +206,28 @@ class Timeline(DrawnPanel):
             else:
                 cells.append((" ", self.plain_style))
         runs = groupby(cells, key=lambda cell: id(cell[1]))  # neighbours of one style
-        return [Segment("".join(letter for letter, _ in run), run[0][1]) for run in (list(each) for _, each in runs)]
+        return [
+            Segment("".join(letter for letter, _ in run), run[0][1])
+            for run in (list(each) for _, each in runs)
+        ]
 
     def _axis(self) -> list[Segment]:
         width = max(self.columns - _LABEL, 1)
         now = self.board.now()
         marks = [" "] * width
         texts = [(0.0, f"now {close_moment(now, now)}")]
-        texts += [(step, f"+{short_span(round(self._shown_span * step))}") for step in (0.25, 0.5, 0.75)]
+        texts += [
+            (step, f"+{short_span(round(self._shown_span * step))}") for step in (0.25, 0.5, 0.75)
+        ]
         for step, text in texts:
             at = max(self._column(now + round(self._shown_span * step)), 0)
             if at + len(text) <= width and set(marks[max(at - 1, 0) : at + len(text)]) == {" "}:
                 marks[at : at + len(text)] = text
         style = self.tone("muted")
-        return [Segment(fitted("job user procs", _LABEL), style), Segment("".join(marks)[:width], style)]
+        return [
+            Segment(fitted("job user procs", _LABEL), style),
+            Segment("".join(marks)[:width], style),
+        ]
 
     def action_move(self, by: int) -> None:
         self.cursor = max(min(self.cursor + by, len(self._bars) - 1), 0)

@@ -13,9 +13,18 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 _NAMES = {
-    "question_mark": "?", "slash": "/", "space": "space", "full_stop": ".", "comma": ",", "less_than_sign": "<",
-    "greater_than_sign": ">", "plus": "+", "minus": "-", "equals_sign": "=", "escape": "esc",
-}  # fmt: skip
+    "question_mark": "?",
+    "slash": "/",
+    "space": "space",
+    "full_stop": ".",
+    "comma": ",",
+    "less_than_sign": "<",
+    "greater_than_sign": ">",
+    "plus": "+",
+    "minus": "-",
+    "equals_sign": "=",
+    "escape": "esc",
+}
 
 
 class Help(ModalScreen[None]):
@@ -40,7 +49,10 @@ class Help(ModalScreen[None]):
             for binding in bindings:
                 if binding.description:
                     keys = " ".join(_NAMES.get(key, key) for key in binding.key.split(","))
-                    lines.append(f"  {keys.replace('[', chr(92) + '['):<16} {binding.tooltip or binding.description}")
+                    lines.append(
+                        f"  {keys.replace('[', chr(92) + '['):<16} "
+                        f"{binding.tooltip or binding.description}"
+                    )
             lines.append("")
         with VerticalScroll(can_focus=True) as box:
             box.border_title = "keys"

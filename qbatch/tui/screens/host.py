@@ -16,8 +16,13 @@ from qbatch.tui.board import Board
 from qbatch.tui.panels.hosts import memory_text
 from qbatch.tui.panels.jobs import JobTable, running_table
 
-_STATES = {"offline": "drained: no new job starts here", "down": "down", "free": "free", "job-busy": "fully in use",
-           "job-exclusive": "used exclusively by one job"}  # fmt: skip
+_STATES = {
+    "offline": "drained: no new job starts here",
+    "down": "down",
+    "free": "free",
+    "job-busy": "fully in use",
+    "job-exclusive": "used exclusively by one job",
+}
 
 
 _MOST_WAITING = 12
@@ -60,23 +65,38 @@ class HostScreen(ModalScreen[None]):
         """Show the host again after a change of the board."""
         place = self.board.grid.places.get(self.host)
         if place is None:
-            self.query_one("#host-text", Static).update(Content("this host does not exist any more"))
+            self.query_one("#host-text", Static).update(
+                Content("this host does not exist any more")
+            )
             return
         record = place.record
         count = sum(high - low for runs in place.stopped.values() for low, high in runs)
         of_stopped = f"; suspended jobs had {count} of them" if count else ""
         lines = [
-            f"pool {record.pool}, {_STATES.get(record.state, record.state)}{f': {record.comment}' if record.comment else ''}",
+            (
+                f"pool {record.pool}, "
+                f"{_STATES.get(record.state, record.state)}{f': {record.comment}' if record.comment else ''}"
+            ),
             f"processors: {place.busy} of {record.cpus} in use{of_stopped}",
             f"memory: {memory_text(place.memory_used, record.memory)}",
             f"queues: {', '.join(record.queues) or '-'}",
         ]
         if record.queue is not None:
-            waiting = " ".join(record.queue[:_MOST_WAITING]) + (" ..." if len(record.queue) > _MOST_WAITING else "")
+            waiting = " ".join(record.queue[:_MOST_WAITING]) + (
+                " ..." if len(record.queue) > _MOST_WAITING else ""
+            )
             lines.append(f"{len(record.queue)} waiting here: {waiting or '-'}")
-        self.query_one("#host-text", Static).update(Content("\n".join(clean(line) for line in lines)))
+        self.query_one("#host-text", Static).update(
+            Content("\n".join(clean(line) for line in lines))
+        )
         table = self.query_one(JobTable)
-        table.show([job for name in (*place.runs, *place.stopped) if (job := self.board.running.get(name)) is not None])
+        table.show(
+            [
+                job
+                for name in (*place.runs, *place.stopped)
+                if (job := self.board.running.get(name)) is not None
+            ]
+        )
 
     def action_host(self) -> None:
         self.app.call_next(self.app.run_action, f"app.host({self.host!r})")

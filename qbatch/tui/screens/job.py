@@ -25,9 +25,18 @@ from qbatch.wire.records import Explanation, JobRecord, Jobs, OutputFiles, Trail
 from qbatch.wire.requests import Explain, JobOutput, JobStatus, Trail
 
 _STATES = {
-    "Q": "queued", "H": "held", "W": "waits for its time", "R": "runs", "E": "is ending", "S": "suspended", "F": "has ended",
-    "X": "has ended", "B": "array that has begun", "M": "moved", "T": "in transit",
-}  # fmt: skip
+    "Q": "queued",
+    "H": "held",
+    "W": "waits for its time",
+    "R": "runs",
+    "E": "is ending",
+    "S": "suspended",
+    "F": "has ended",
+    "X": "has ended",
+    "B": "array that has begun",
+    "M": "moved",
+    "T": "in transit",
+}
 
 
 class JobScreen(ModalScreen[None]):
@@ -109,10 +118,14 @@ class JobScreen(ModalScreen[None]):
         await self._show_why(self.record)
         try:
             trail = await self.source.ask(Trail(job=self.job), Trails)
-            lines = [f"{moment(entry.at)}  {entry.kind}  {clean(entry.text)}" for entry in trail.entries]
+            lines = [
+                f"{moment(entry.at)}  {entry.kind}  {clean(entry.text)}" for entry in trail.entries
+            ]
         except QbatchError:
             events = [event for event in self.board.events if event.job == self.job]
-            lines = [f"{moment(event.at)}  {event.kind} {clean(event.text)}" for event in events] or ["there is no record here"]
+            lines = [
+                f"{moment(event.at)}  {event.kind} {clean(event.text)}" for event in events
+            ] or ["there is no record here"]
         self._show("trail", "\n".join(lines))
 
     async def _follow(self, record: JobRecord) -> None:
@@ -120,11 +133,14 @@ class JobScreen(ModalScreen[None]):
         try:
             files = await self.source.ask(JobOutput(job=record.id), OutputFiles)
         except QbatchError as error:
-            if isinstance(error, Refusal) and error.code != "bad-state":  # a recording, which has no answer
+            # A recording, which has no answer.
+            if isinstance(error, Refusal) and error.code != "bad-state":
                 self.query_one(Follow).tell(str(error))
             else:
                 host, colon, path = record.output.partition(":/")  # host:/path, or /path
-                self.query_one(Follow).follow(f"/{path}" if colon and not host.startswith("/") else record.output)
+                self.query_one(Follow).follow(
+                    f"/{path}" if colon and not host.startswith("/") else record.output
+                )
             return
         is_same = files.attempt == self._attempt
         self._attempt = files.attempt
@@ -139,7 +155,10 @@ class JobScreen(ModalScreen[None]):
         else:
             began = "it never started"
             if record.started is not None:
-                began = f"it waited {short_span(waited(record, self.board.now()))} and started {moment(record.started)}"
+                began = (
+                    f"it waited {short_span(waited(record, self.board.now()))} and started "
+                    f"{moment(record.started)}"
+                )
             how = "was cancelled" if is_cancelled(record) else "ended"
             status = "" if is_cancelled(record) else f" with exit status {record.exit_status}"
             ended = f"; it {how} {moment(record.ended)}{status}" if record.ended is not None else ""
@@ -162,21 +181,45 @@ def _details(job: JobRecord, now: int) -> str:
     memory = f", {job.resources['mem']}" if "mem" in job.resources else ""
     select = f" ({job.resources['select']})" if "select" in job.resources else ""
     rows: list[tuple[str, str]] = [
-        ("name", job.name), ("user", f"{job.user}{f' ({job.group})' if job.group else ''}"), ("queue", job.queue),
-        ("state", f"{job.state}, {_STATES.get(job.state, 'in another state')}"
-                  + (f" ({job.hold} hold)" if job.state == "H" and job.hold not in ("n", "") else "")),
-        ("asks for", f"{procs_asked(job)} processors{memory}, {short_span(walltime_of(job))} of walltime{select}"),
+        ("name", job.name),
+        ("user", f"{job.user}{f' ({job.group})' if job.group else ''}"),
+        ("queue", job.queue),
+        (
+            "state",
+            f"{job.state}, {_STATES.get(job.state, 'in another state')}"
+            + (f" ({job.hold} hold)" if job.state == "H" and job.hold not in ("n", "") else ""),
+        ),
+        (
+            "asks for",
+            (
+                f"{procs_asked(job)} processors{memory}, {short_span(walltime_of(job))} of "
+                f"walltime{select}"
+            ),
+        ),
         ("has", f"{procs_text(job)} processors" if procs_now(job) != procs_asked(job) else ""),
-        ("submitted", moment(job.submitted)), ("waited", short_span(waited(job, now))),
-        ("started", moment(job.started)), ("ran", span(ran) if ran is not None else "-"), ("ended", moment(job.ended)),
+        ("submitted", moment(job.submitted)),
+        ("waited", short_span(waited(job, now))),
+        ("started", moment(job.started)),
+        ("ran", span(ran) if ran is not None else "-"),
+        ("ended", moment(job.ended)),
         ("runs on" if job.ended is None else "ran on", hosts_text(job)),
         ("exit status", status_of(job)),
         ("used", " ".join(f"{name}={value}" for name, value in job.used.items())),
-        ("priority", str(job.priority)), ("attempt", str(job.attempt) if job.attempt > 1 else ""),
-        ("lost", "; ".join(f"{moment(since)} to {moment(until)} on {where}" for _, since, until, _, where in job.lost)),
-        ("depends on", job.depend), ("output", job.output), ("error", job.error), ("directory", job.directory),
+        ("priority", str(job.priority)),
+        ("attempt", str(job.attempt) if job.attempt > 1 else ""),
+        (
+            "lost",
+            "; ".join(
+                f"{moment(since)} to {moment(until)} on {where}"
+                for _, since, until, _, where in job.lost
+            ),
+        ),
+        ("depends on", job.depend),
+        ("output", job.output),
+        ("error", job.error),
+        ("directory", job.directory),
         ("comment", job.comment),
-    ]  # fmt: skip
+    ]
     return "\n".join(f"{name:<12} {clean(text)}" for name, text in rows if text and text != "-")
 
 
@@ -185,8 +228,13 @@ def _why(why: Explanation) -> str:
     if why.blocked_by:
         lines.append(f"ahead of it: {', '.join(short_id(each) for each in why.blocked_by[:12])}")
     if why.promised is not None:
-        lines.append(f"promised to start by {moment(why.promised)}, in {short_span(why.promised - why.now)}")
+        lines.append(
+            f"promised to start by {moment(why.promised)}, in {short_span(why.promised - why.now)}"
+        )
     if why.estimated_start is not None:
-        lines.append(f"expected to start {moment(why.estimated_start)}, in {short_span(why.estimated_start - why.now)}")
+        lines.append(
+            f"expected to start {moment(why.estimated_start)}, in "
+            f"{short_span(why.estimated_start - why.now)}"
+        )
     lines.append(f"said by {why.said_by} ({why.code})" if why.said_by else f"({why.code})")
     return "\n\n".join(lines)

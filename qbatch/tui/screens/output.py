@@ -39,7 +39,8 @@ class Follow(Log):
         self.set_interval(PAUSE, self.look)
 
     def follow(self, *places: str, is_same: bool = False) -> None:
-        """Follow another file: the first of these that exists; ``is_same``: it holds the same text."""
+        """Follow another file: the first of these that exists; ``is_same``: it holds the same
+        text."""
         if places != self._tail.places:
             self._tail.follow(places, is_same=is_same)
             if not is_same:
@@ -65,7 +66,9 @@ class Follow(Log):
         try:
             piece = self._tail.look()
         except (OSError, ValueError) as error:
-            self._say(f"{clean(self._tail.places[-1])}: {getattr(error, 'strerror', None) or error}")
+            self._say(
+                f"{clean(self._tail.places[-1])}: {getattr(error, 'strerror', None) or error}"
+            )
             return
         if piece.is_anew or self._said:
             self._restart()
@@ -80,7 +83,8 @@ class Follow(Log):
             self._rest = rest[-MOST_OF_A_LINE:]
             self._is_rest_shown = bool(rest)
             shown = [*lines, self._rest] if rest else lines
-            self.write_lines([_plain(line) or " " for line in shown])  # an empty line would not be written
+            # An empty line would not be written.
+            self.write_lines([_plain(line) or " " for line in shown])
 
     def _say(self, text: str) -> None:
         if text != self._said:

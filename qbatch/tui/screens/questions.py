@@ -95,7 +95,9 @@ class Choose(ModalScreen[list[str] | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Label(Content(self._question))
-            yield SelectionList[str](*((text, key, key in self._chosen) for key, text in self._choices))
+            yield SelectionList[str](
+                *((text, key, key in self._chosen) for key, text in self._choices)
+            )
             yield Static(Content("space marks, enter accepts"))
 
     def action_take(self) -> None:

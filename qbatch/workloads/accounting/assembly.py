@@ -1,12 +1,14 @@
-"""From records to jobs: one job for each attempt that ran, and one for each that was cancelled before it ran.
+"""From records to jobs: one job for each attempt that ran, and one for each that was cancelled
+before it ran.
 
-The records of one job identifier are processed in order of time.  An attempt is closed by its end record, or by the record
-that put the job back into the queue.  The next attempt is a separate job, submitted when the previous one ended,
-which it names as its predecessor.  A trial run that was discarded is no job: the next attempt is, and
-waits from its submission.  Another time of creation under the same identifier is another job.
+The records of one job identifier are processed in order of time.  An attempt is closed by its end
+record, or by the record that put the job back into the queue.  The next attempt is a separate job,
+submitted when the previous one ended, which it names as its predecessor.  A trial run that was
+discarded is no job: the next attempt is, and waits from its submission.  Another time of creation
+under the same identifier is another job.
 
-A job ran from its start to its end, except for the time of its suspension.  That time comes from the records, or from the
-walltime if it is shorter than the time between by more than ``STAGING_S``.
+A job ran from its start to its end, except for the time of its suspension.  That time comes from
+the records, or from the walltime if it is shorter than the time between by more than ``STAGING_S``.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from qbatch.workloads.accounting.record import ABSENT, AccountingRecord, ImportC
 from qbatch.workloads.left_out import Asks
 
 STAGING_S = 10
-"""The walltime may be this many seconds shorter than the time from start to end before the rest counts as a suspension:
-prologues, staging and rounding take less.  A walltime of 0 counts as not measured."""
+"""The walltime may be this many seconds shorter than the time from start to end before the rest
+counts as a suspension: prologues, staging and rounding take less.  A walltime of 0 counts as not
+measured."""
 
 
 class _JobState(msgspec.Struct):
@@ -40,31 +43,41 @@ class _JobState(msgspec.Struct):
 
 
 def assemble(records: Iterable[AccountingRecord], counts: ImportCounts) -> list[AccountingRecord]:
-    """Return the jobs that the records make, in no particular order; ``counts`` gets what makes no job."""
+    """Return the jobs that the records make, in no particular order; ``counts`` gets what makes no
+    job."""
     groups: dict[tuple[str, int], list[AccountingRecord]] = {}
     for record in records:
         groups.setdefault((record.job, record.part), []).append(record)
     jobs: list[AccountingRecord] = []
     for key in list(groups):
-        group = groups.pop(key)  # processed records are not needed any more: a million take much memory
+        # Processed records are not needed any more: a million take much memory.
+        group = groups.pop(key)
         # In one second, queued comes first and the end last, else records are in file order.
-        group.sort(key=lambda record: (record.at, {Kind.QUEUED: 0, Kind.ENDED: 2}.get(record.kind, 1)))
+        group.sort(
+            key=lambda record: (record.at, {Kind.QUEUED: 0, Kind.ENDED: 2}.get(record.kind, 1))
+        )
         _jobs_of(group, jobs, counts)
     return _with_whole_heterogeneous(jobs, counts)
 
 
-def _jobs_of(group: list[AccountingRecord], jobs: list[AccountingRecord], counts: ImportCounts) -> None:
+def _jobs_of(
+    group: list[AccountingRecord], jobs: list[AccountingRecord], counts: ImportCounts
+) -> None:
     state = _JobState()
     for record in group:
         kind = record.kind
         is_other = record.submit >= 0 and state.created >= 0 and record.submit != state.created
         if is_other or (kind == Kind.QUEUED and state.is_over):
             _close(state, jobs, counts)
-            state = _JobState(last=state.last if state.is_requeued else None, is_requeued=state.is_requeued)
+            state = _JobState(
+                last=state.last if state.is_requeued else None, is_requeued=state.is_requeued
+            )
         if record.submit >= 0:
             state.created = record.submit
         if kind == Kind.UNFINISHED:
-            counts.unusable.add("not over when the records were written (running or waiting)", record.place)
+            counts.unusable.add(
+                "not over when the records were written (running or waiting)", record.place
+            )
             state.is_over = True
         elif kind == Kind.QUEUED:
             state.queued = state.queued or record
@@ -88,7 +101,9 @@ def _resume(state: _JobState, at: int) -> None:
     state.suspended_at = ABSENT
 
 
-def _end(state: _JobState, record: AccountingRecord, jobs: list[AccountingRecord], counts: ImportCounts) -> None:
+def _end(
+    state: _JobState, record: AccountingRecord, jobs: list[AccountingRecord], counts: ImportCounts
+) -> None:
     """Close an attempt with the record of its end or of its way back into the queue."""
     opened, is_requeue = state.opened, record.kind == Kind.REQUEUED
     start = record.start
@@ -112,12 +127,19 @@ def _end(state: _JobState, record: AccountingRecord, jobs: list[AccountingRecord
     if last is not None and state.is_requeued:
         submit = max(submit, last.end)
     job = _job(state, record, submit, start, end)
-    state.opened, state.suspended, state.is_requeued, state.is_over = None, 0, is_requeue, not is_requeue
+    state.opened, state.suspended, state.is_requeued, state.is_over = (
+        None,
+        0,
+        is_requeue,
+        not is_requeue,
+    )
     if not is_requeue:
         state.cancelled = None
     if _is_sound(job, counts):
         if 0 < record.walltime < job.run - STAGING_S:
-            counts.adjusted.add("suspended, by the walltime, which is taken as the run time", job.place)
+            counts.adjusted.add(
+                "suspended, by the walltime, which is taken as the run time", job.place
+            )
             job.suspended += job.run - int(record.walltime)
             job.run = int(record.walltime)
         state.last = job
@@ -130,23 +152,45 @@ def _submitted(state: _JobState) -> int:
     return state.queued.at
 
 
-def _job(state: _JobState, record: AccountingRecord, submit: int, start: int, end: int) -> AccountingRecord:
+def _job(
+    state: _JobState, record: AccountingRecord, submit: int, start: int, end: int
+) -> AccountingRecord:
     """Return the closing record of a job, with what only the records before it say."""
     others = [each for each in (state.opened, state.queued) if each is not None]
     if others:
-        for name in ("eligible", "limit", "cores", "cores_asked", "nodes", "nodes_asked", "memory_asked", "priority"):
+        for name in (
+            "eligible",
+            "limit",
+            "cores",
+            "cores_asked",
+            "nodes",
+            "nodes_asked",
+            "memory_asked",
+            "priority",
+        ):
             if getattr(record, name) < 0:
                 setattr(record, name, max(getattr(each, name) for each in others))
     for name in ("user", "group", "account", "name", "queue", "asks", "hosts"):
         if not getattr(record, name):
-            setattr(record, name, next((value for each in others if (value := getattr(each, name))), getattr(record, name)))
+            setattr(
+                record,
+                name,
+                next(
+                    (value for each in others if (value := getattr(each, name))),
+                    getattr(record, name),
+                ),
+            )
     ran = start >= 0
     record.suspended = record.suspended + state.suspended if ran else 0
     record.submit, record.start, record.end = submit, start, end
     record.run = end - start - record.suspended if ran else ABSENT
     if record.kind == Kind.REQUEUED:
         record.status = Status.FAILED
-    elif record.kind == Kind.CANCELLED or not ran or (state.cancelled is not None and record.status != Status.COMPLETED):
+    elif (
+        record.kind == Kind.CANCELLED
+        or not ran
+        or (state.cancelled is not None and record.status != Status.COMPLETED)
+    ):
         record.status = Status.KILLED
     if record.status == Status.KILLED and 0 < record.limit <= record.run:
         record.status = Status.FAILED
@@ -159,8 +203,13 @@ def _job(state: _JobState, record: AccountingRecord, submit: int, start: int, en
 
 @lru_cache(maxsize=4096)
 def _asks(asked: Asks, has_memory: bool, queue: str, priority: int) -> Asks:
-    """Return all requests of a job that no log contains; jobs with equal requests share the value."""
-    asks = {*asked, *([(left_out.MEMORY, "")] if has_memory else []), *([(left_out.PARTITIONS, queue)] if queue else [])}
+    """Return all requests of a job that no log contains; jobs with equal requests share the
+    value."""
+    asks = {
+        *asked,
+        *([(left_out.MEMORY, "")] if has_memory else []),
+        *([(left_out.PARTITIONS, queue)] if queue else []),
+    }
     return tuple(sorted(asks | ({(left_out.PRIORITY, str(priority))} if priority >= 0 else set())))
 
 
@@ -169,13 +218,18 @@ def _is_sound(job: AccountingRecord, counts: ImportCounts) -> bool:
     for is_wrong, reason in (
         (job.end < job.start, "ends before it starts"),
         (job.submit < 0, "without a time of submission"),
-        (job.cores <= 0 and job.cores_asked <= 0, "without processors, neither allocated nor requested"),
+        (
+            job.cores <= 0 and job.cores_asked <= 0,
+            "without processors, neither allocated nor requested",
+        ),
     ):
         if is_wrong:
             counts.unusable.add(reason, job.place)
             return False
     if job.run < 0:
-        counts.adjusted.add("suspended for longer than it existed: its run time is taken as 0 s", job.place)
+        counts.adjusted.add(
+            "suspended for longer than it existed: its run time is taken as 0 s", job.place
+        )
         job.run = 0
     if job.start < job.submit:
         counts.adjusted.add("starts before it is submitted: the start is taken for both", job.place)
@@ -201,7 +255,9 @@ def _close(state: _JobState, jobs: list[AccountingRecord], counts: ImportCounts)
     jobs.append(_job(state, last, submit, ABSENT, last.at))
 
 
-def _with_whole_heterogeneous(jobs: list[AccountingRecord], counts: ImportCounts) -> list[AccountingRecord]:
+def _with_whole_heterogeneous(
+    jobs: list[AccountingRecord], counts: ImportCounts
+) -> list[AccountingRecord]:
     """Put the components of each heterogeneous job together: they start at once and are one job."""
     whole: dict[tuple[str, int, bool], AccountingRecord] = {}
     for job in sorted((job for job in jobs if job.part >= 0), key=lambda job: job.part):
@@ -211,7 +267,15 @@ def _with_whole_heterogeneous(jobs: list[AccountingRecord], counts: ImportCounts
             whole[key] = job
             continue
         counts.adjusted.add("components of heterogeneous jobs: joined", job.place)
-        for name in ("cores", "cores_asked", "nodes", "nodes_asked", "cpu", "memory_used", "memory_asked"):
+        for name in (
+            "cores",
+            "cores_asked",
+            "nodes",
+            "nodes_asked",
+            "cpu",
+            "memory_used",
+            "memory_asked",
+        ):
             mine, other = getattr(first, name), getattr(job, name)
             setattr(first, name, mine + other if mine >= 0 and other >= 0 else max(mine, other))
         first.start, first.end = min(first.start, job.start), max(first.end, job.end)

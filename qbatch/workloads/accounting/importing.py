@@ -33,7 +33,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def accounting_files(paths: Sequence[str]) -> list[str]:
-    """Return the files that these paths name, directories by their files in order of name (hidden ones left out).
+    """Return the files that these paths name, directories by their files in order of name (hidden
+    ones left out).
 
     Raises:
         InputError: if a directory holds no file, or the same file is named twice.
@@ -41,10 +42,17 @@ def accounting_files(paths: Sequence[str]) -> list[str]:
     found: list[str] = []
     for path in paths:
         if path != STANDARD_INPUT and os.path.isdir(path):
-            names = (os.path.join(path, name) for name in sorted(os.listdir(path)) if not name.startswith("."))
+            names = (
+                os.path.join(path, name)
+                for name in sorted(os.listdir(path))
+                if not name.startswith(".")
+            )
             inside = [name for name in names if os.path.isfile(name)]
             if not inside:
-                raise InputError(f"{path}: the directory holds no file; name the directory of the accounting files")
+                raise InputError(
+                    f"{path}: the directory holds no file; name the directory of the accounting "
+                    "files"
+                )
             found += inside
         else:
             found.append(path)
@@ -58,7 +66,8 @@ def accounting_files(paths: Sequence[str]) -> list[str]:
 
 
 def lines_of(path: str, progress: Callable[[int], None] | None = None) -> Iterator[Line]:
-    """Yield the lines of one file, of any length, from bytes that may be anything; CR LF ends a line as LF does.
+    """Yield the lines of one file, of any length, from bytes that may be anything; CR LF ends a
+    line as LF does.
 
     Raises:
         InputError: if it cannot be read or its compressed data are corrupt.
@@ -95,7 +104,8 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A log made of accounting, the record of the import (schema ``qbatch.import/1``), and the hosts seen if requested."""
+    """A log made of accounting, the record of the import (schema ``qbatch.import/1``), and the
+    hosts seen if requested."""
 
     log: ImportedLog
     document: dict[str, Any]
@@ -103,15 +113,21 @@ class Imported:
 
 
 def import_files(
-    form: str, paths: Sequence[str], options: ImportOptions, progress: Callable[[str, int], None] | None = None
+    form: str,
+    paths: Sequence[str],
+    options: ImportOptions,
+    progress: Callable[[str, int], None] | None = None,
 ) -> Imported:
-    """Read accounting files of one format and make a log of them; ``progress`` is called with the file and the bytes read.
+    """Read accounting files of one format and make a log of them; ``progress`` is called with the
+    file and the bytes read.
 
     Raises:
         UsageError: a zone or a bound is invalid.
         InputError: a file cannot be read, or no job can be made of the records.
     """
-    zone, zone_from = machine_zone() if options.timezone is None else (zone_named(options.timezone), "--timezone")
+    zone, zone_from = (
+        machine_zone() if options.timezone is None else (zone_named(options.timezone), "--timezone")
+    )
     clock = WallClock(zone)
     since, before = _bound(options.since, clock, "--from"), _bound(options.before, clock, "--to")
     clock.gaps = clock.folds = 0
@@ -126,34 +142,54 @@ def import_files(
     jobs = assemble(records(), counts)
     held = sum(1 for job in jobs if job.eligible > job.submit and job.after is None)
     if options.is_eligible_submit:
-        # Count waits from when a job could have started: not from when it was held, dependent or asked for later.
+        # Count waits from when a job could have started: not from when it was held, dependent or
+        # asked for later.
         for job in jobs:
-            job.submit = min(max(job.submit, job.eligible), job.start if job.start >= 0 else job.end)
+            job.submit = min(
+                max(job.submit, job.eligible), job.start if job.start >= 0 else job.end
+            )
     jobs = _chosen(jobs, options, since, before, counts)
     if not any(job.start >= 0 for job in jobs):
         named = ", ".join(map(readable, files[:3]))
         raise InputError(f"{named}: no job that ran can be made of these records{_why(counts)}")
-    jobs.sort(key=lambda job: (job.submit, [int(number) for number in _NUMBERS.findall(job.job)], job.start))
+    jobs.sort(
+        key=lambda job: (
+            job.submit,
+            [int(number) for number in _NUMBERS.findall(job.job)],
+            job.start,
+        )
+    )
     if options.unit == "nodes":
         jobs = _with_hosts(jobs, counts)
-    # QOS and reservations are named after people and groups; a feature may be a host, which an anonymous log does not name.
+    # QOS and reservations are named after people and groups; a feature may be a host, which an
+    # anonymous log does not name.
     hidden = {QOS, RESERVATIONS, FEATURES} if options.is_anonymous else set()
     hidden |= {PARTITIONS} if options.has_anonymous_queues else set()
     left_out = count_left_out((job.asks for job in jobs), counts.recorded, len(jobs), hidden)
     system, server = {"pbs": "PBS", "slurm": "Slurm"}[form], min(counts.servers, default="")
-    computer = options.computer or (f"{system} server {server}" if server and not options.is_anonymous else system)
+    computer = options.computer or (
+        f"{system} server {server}" if server and not options.is_anonymous else system
+    )
     log = make_log(jobs, options, computer, zone, left_out, len(counts.hosts))
     if options.machine_procs is not None and options.machine_procs < log.peak.procs:
         unit = "hosts" if options.unit == "nodes" else "processors"
         when = datetime.fromtimestamp(log.peak.at, UTC).astimezone(zone).isoformat()
-        raise UsageError(too_small("--machine-procs", options.machine_procs, "the log", log.peak, f"at {when}", unit))
+        raise UsageError(
+            too_small(
+                "--machine-procs", options.machine_procs, "the log", log.peak, f"at {when}", unit
+            )
+        )
     seen = None
     if options.keeps_hosts:
-        seen = machine_seen(jobs, is_anonymous=options.is_anonymous, hides_queues=options.has_anonymous_queues)
+        seen = machine_seen(
+            jobs, is_anonymous=options.is_anonymous, hides_queues=options.has_anonymous_queues
+        )
         if seen.machine.procs < log.peak.procs:
             raise InputError(
-                f"the hosts that the records name have {seen.machine.procs} processors in use at most, but the log "
-                f"{log.peak.procs} at once: not every record names its hosts; leave --machine-file out"
+                f"the hosts that the records name have {seen.machine.procs} processors in use at "
+                "most, but the log "
+                f"{log.peak.procs} at once: not every record names its hosts; leave --machine-file "
+                "out"
             )
     ran = sum(1 for job in jobs if job.start >= 0)
     document: dict[str, Any] = {
@@ -163,21 +199,36 @@ def import_files(
         "lines": counts.lines,
         "records": counts.records,
         "jobs": {
-            "written": len(jobs), "ran": ran, "never_ran": len(jobs) - ran,
+            "written": len(jobs),
+            "ran": ran,
+            "never_ran": len(jobs) - ran,
             "attempts_after_a_requeue": sum(1 for job in jobs if job.after is not None),
-            "eligible_later_than_submitted": held, "names": log.names,
+            "eligible_later_than_submitted": held,
+            "names": log.names,
         },
         "left_out": msgspec.to_builtins([*left_out]),
         "unusable": _listed(counts.unusable),
         "ignored": _listed(counts.ignored),
         "adjusted": _listed(counts.adjusted),
         "unknown_fields": {readable(name): count for name, count in sorted(counts.fields.items())},
-        "time": {"zone": zone.key, "zone_from": zone_from, "gaps": clock.gaps, "folds": clock.folds},
-        "machine": {
-            "procs": log.procs, "is_inferred": options.machine_procs is None, "hosts_seen": len(counts.hosts),
-            "wider_jobs": int((np.maximum(log.columns["procs_requested"], log.columns["procs_allocated"]) > log.procs).sum()),
+        "time": {
+            "zone": zone.key,
+            "zone_from": zone_from,
+            "gaps": clock.gaps,
+            "folds": clock.folds,
         },
-    }  # fmt: skip
+        "machine": {
+            "procs": log.procs,
+            "is_inferred": options.machine_procs is None,
+            "hosts_seen": len(counts.hosts),
+            "wider_jobs": int(
+                (
+                    np.maximum(log.columns["procs_requested"], log.columns["procs_allocated"])
+                    > log.procs
+                ).sum()
+            ),
+        },
+    }
     return Imported(log, document, seen)
 
 
@@ -186,12 +237,19 @@ def _bound(text: str | None, clock: WallClock, option: str) -> int | None:
         return None
     found = clock.of_iso(text if len(text) != 10 or "-" not in text else f"{text}T00:00:00")
     if not found:
-        raise UsageError(f"{option} {text!r}: should be seconds since 1970 or an ISO time like 2024-05-01T08:00:00")
+        raise UsageError(
+            f"{option} {text!r}: should be seconds since 1970 or an ISO time like "
+            "2024-05-01T08:00:00"
+        )
     return found[0]
 
 
 def _chosen(
-    jobs: list[AccountingRecord], options: ImportOptions, since: int | None, before: int | None, counts: ImportCounts
+    jobs: list[AccountingRecord],
+    options: ImportOptions,
+    since: int | None,
+    before: int | None,
+    counts: ImportCounts,
 ) -> list[AccountingRecord]:
     """Leave out what the filters leave out, counted by filter."""
     chosen = []
@@ -200,7 +258,9 @@ def _chosen(
             counts.ignored.add("left out by --queue", job.place)
         elif options.users and job.user not in options.users:
             counts.ignored.add("left out by --user", job.place)
-        elif (since is not None and job.submit < since) or (before is not None and job.submit >= before):
+        elif (since is not None and job.submit < since) or (
+            before is not None and job.submit >= before
+        ):
             counts.ignored.add("left out by --from or --to", job.place)
         else:
             chosen.append(job)
@@ -224,10 +284,15 @@ def _why(counts: ImportCounts) -> str:
     """Return the most frequent reasons, for the message of an import without a job."""
     both = [*counts.unusable.items(), *counts.ignored.items()]
     worst = sorted(both, key=lambda item: -item[1].count)[:2]
-    reasons = "; ".join(f"{count.count:,} x {reason} (first: {readable(count.first)})" for reason, count in worst)
+    reasons = "; ".join(
+        f"{count.count:,} x {reason} (first: {readable(count.first)})" for reason, count in worst
+    )
     return f": {reasons}" if reasons else ": they contain no record"
 
 
 def _listed(counts: Reasons) -> list[dict[str, Any]]:
     worst_first = sorted(counts.items(), key=lambda item: -item[1].count)
-    return [{"reason": reason, "count": each.count, "first": readable(each.first)} for reason, each in worst_first]
+    return [
+        {"reason": reason, "count": each.count, "first": readable(each.first)}
+        for reason, each in worst_first
+    ]

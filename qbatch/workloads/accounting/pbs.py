@@ -1,10 +1,12 @@
-"""PBS accounting records, of Torque, OpenPBS, PBS Pro and qbatch itself: ``MM/DD/YYYY HH:MM:SS;E;id;key=value ...``.
+"""PBS accounting records, of Torque, OpenPBS, PBS Pro and qbatch itself: ``MM/DD/YYYY
+HH:MM:SS;E;id;key=value ...``.
 
-Sources: the accounting chapters of the Torque administrator's guide and of the PBS Professional administrator's guide;
-docs/spec/pbs.md section 6.  The times inside a record are seconds since 1970; the stamp before it is local time, and is
-used only if a record has no other (deletions; Torque's Q and R records).  ``resources_used.walltime`` stands still while a
-job is suspended (PBS Professional administrator's guide, "Suspending and Resuming Jobs").  ``requeue_reason=quantum_over`` is
-qbatch's own: a trial run that went back into the queue.
+Sources: the accounting chapters of the Torque administrator's guide and of the PBS Professional
+administrator's guide; docs/spec/pbs.md section 6.  The times inside a record are seconds since
+1970; the stamp before it is local time, and is used only if a record has no other (deletions;
+Torque's Q and R records).  ``resources_used.walltime`` stands still while a job is suspended (PBS
+Professional administrator's guide, "Suspending and Resuming Jobs").
+ ``requeue_reason=quantum_over`` is qbatch's own: a trial run that went back into the queue.
 """
 
 from __future__ import annotations
@@ -15,14 +17,28 @@ from functools import lru_cache
 
 from qbatch.workloads import left_out
 from qbatch.workloads.accounting import record as records
-from qbatch.workloads.accounting.record import ABSENT, COUNT_MAX, AccountingRecord, ImportCounts, Kind, Line, Status
+from qbatch.workloads.accounting.record import (
+    ABSENT,
+    COUNT_MAX,
+    AccountingRecord,
+    ImportCounts,
+    Kind,
+    Line,
+    Status,
+)
 from qbatch.workloads.accounting.times import WallClock, pbs_span
 from qbatch.workloads.left_out import Asks
 
 _KINDS = {
-    "Q": Kind.QUEUED, "S": Kind.STARTED, "E": Kind.ENDED, "R": Kind.REQUEUED, "D": Kind.CANCELLED, "A": Kind.CANCELLED,
-    "z": Kind.SUSPENDED, "r": Kind.RESUMED,
-}  # fmt: skip
+    "Q": Kind.QUEUED,
+    "S": Kind.STARTED,
+    "E": Kind.ENDED,
+    "R": Kind.REQUEUED,
+    "D": Kind.CANCELLED,
+    "A": Kind.CANCELLED,
+    "z": Kind.SUSPENDED,
+    "r": Kind.RESUMED,
+}
 _LETTERS = frozenset("QSERDAzrabcefghijklmnopqstuvwxyCTLMUYBFKkPHGIJNOVWXZ")
 _JOB = re.compile(r"(\d{1,18})(?:\[(\d{0,18})\]|-(\d{1,18}))?(?:\.(\S*))?\Z", re.ASCII)
 _RANGE = re.compile(r"\d+\[[\d,:-]*\](\.\S*)?\Z", re.ASCII)
@@ -34,31 +50,100 @@ _NCPUS = re.compile(r"(?<![\w.])ncpus=(\d{1,9})", re.ASCII)
 _REMEMBERED = 4096
 _BY_SERVER = frozenset((256 + 9, 256 + 15, 128 + 9, 128 + 15))
 
-_KNOWN = frozenset((
-    "user", "group", "account", "project", "jobname", "queue", "ctime", "qtime", "etime", "start", "end", "owner",
-    "exec_host", "exec_vnode", "session", "Exit_status", "eligible_time", "run_count", "resvID", "resvname", "requestor",
-    "array_indices", "accounting_id", "alt_id", "depend", "total_execution_slots", "unique_node_count", "submit_host",
-    "submit_args", "pcap_accelerator", "pcap_node", "pgov", "resvjobID", "hosts", "pset", "reqid", "executable",
-    "x", "login_node", "qos", "Priority", "priority", "estimated.start",
-    "estimated.exec_vnode", "exec_host2", "topjob_ineligible", "requeue_reason",
-))  # fmt: skip
+_KNOWN = frozenset(
+    (
+        "user",
+        "group",
+        "account",
+        "project",
+        "jobname",
+        "queue",
+        "ctime",
+        "qtime",
+        "etime",
+        "start",
+        "end",
+        "owner",
+        "exec_host",
+        "exec_vnode",
+        "session",
+        "Exit_status",
+        "eligible_time",
+        "run_count",
+        "resvID",
+        "resvname",
+        "requestor",
+        "array_indices",
+        "accounting_id",
+        "alt_id",
+        "depend",
+        "total_execution_slots",
+        "unique_node_count",
+        "submit_host",
+        "submit_args",
+        "pcap_accelerator",
+        "pcap_node",
+        "pgov",
+        "resvjobID",
+        "hosts",
+        "pset",
+        "reqid",
+        "executable",
+        "x",
+        "login_node",
+        "qos",
+        "Priority",
+        "priority",
+        "estimated.start",
+        "estimated.exec_vnode",
+        "exec_host2",
+        "topjob_ineligible",
+        "requeue_reason",
+    )
+)
 _ALWAYS_RECORDED = frozenset(left_out.KINDS) - {left_out.PRIORITY, left_out.QOS}
-"""The kinds that every job's record contains although a log leaves them out; only some sites record a priority or a QOS."""
+"""The kinds that every job's record contains although a log leaves them out; only some sites record
+a priority or a QOS."""
 
-_IN_THE_LOG = frozenset((
-    "walltime", "min_walltime", "max_walltime", "soft_walltime", "ncpus", "ppn", "procs", "nodect", "neednodes", "mpiprocs",
-    "ompthreads", "cput", "pcput", "nice", "mppwidth", "mppdepth", "mppnppn",
-))  # fmt: skip
+_IN_THE_LOG = frozenset(
+    (
+        "walltime",
+        "min_walltime",
+        "max_walltime",
+        "soft_walltime",
+        "ncpus",
+        "ppn",
+        "procs",
+        "nodect",
+        "neednodes",
+        "mpiprocs",
+        "ompthreads",
+        "cput",
+        "pcput",
+        "nice",
+        "mppwidth",
+        "mppdepth",
+        "mppnppn",
+    )
+)
 """Resources that a log contains, or that do not limit what jobs share."""
 
 _MEMORIES = frozenset(("mem", "pmem", "vmem", "pvmem", "mppmem"))
 _GPU = re.compile(r"n?gpus?\Z|n?accelerators?\Z")
 _LICENCE = re.compile(r"software\Z|(?:.*_)?(?:lics?|licen[cs]es?|tokens?)(?:_.*)?\Z")
 _AMOUNT = re.compile(r"\d+(?:\.\d+)?(?:[kmgtp]?[bw])?\Z", re.IGNORECASE)
-_KNOWN_FAMILIES = ("Resource_List.", "resources_used.", "resource_assigned.", "resources_assigned.", "Resources_List.")
+_KNOWN_FAMILIES = (
+    "Resource_List.",
+    "resources_used.",
+    "resource_assigned.",
+    "resources_assigned.",
+    "Resources_List.",
+)
 
 
-def read_pbs(lines: Iterable[Line], clock: WallClock, counts: ImportCounts) -> Iterator[AccountingRecord]:
+def read_pbs(
+    lines: Iterable[Line], clock: WallClock, counts: ImportCounts
+) -> Iterator[AccountingRecord]:
     """Yield the records of the lines of one file; ``counts`` gets what cannot be used."""
     words: dict[str, str] = {}
     latest = 0
@@ -74,13 +159,19 @@ def read_pbs(lines: Iterable[Line], clock: WallClock, counts: ImportCounts) -> I
             yield record
 
 
-def _record(line: Line, clock: WallClock, counts: ImportCounts, latest: int, words: dict[str, str]) -> AccountingRecord | None:
+def _record(
+    line: Line, clock: WallClock, counts: ImportCounts, latest: int, words: dict[str, str]
+) -> AccountingRecord | None:
     if not line.is_whole:
-        counts.unusable.add("the line is cut short (no end of line, or longer than 16 MiB)", line.place)
+        counts.unusable.add(
+            "the line is cut short (no end of line, or longer than 16 MiB)", line.place
+        )
         return None
     parts = line.text.decode("utf-8", "surrogateescape").split(";", 3)
     if len(parts) < 4 or parts[1] not in _LETTERS or len(parts[0]) != 19:
-        counts.unusable.add("not an accounting record (expected MM/DD/YYYY HH:MM:SS;TYPE;ID;...)", line.place)
+        counts.unusable.add(
+            "not an accounting record (expected MM/DD/YYYY HH:MM:SS;TYPE;ID;...)", line.place
+        )
         return None
     stamp, letter, identifier, text = parts
     if letter not in _KINDS:
@@ -89,8 +180,12 @@ def _record(line: Line, clock: WallClock, counts: ImportCounts, latest: int, wor
     found = _JOB.match(identifier)
     if found is None or found[2] == "":
         if _RANGE.match(identifier):
-            counts.ignored.add("records of arrays as a whole; their jobs have separate records", line.place)
-        elif letter in "LBFYKkU" or (identifier[:1] in ("R", "S", "M") and identifier[1:2].isdigit()):
+            counts.ignored.add(
+                "records of arrays as a whole; their jobs have separate records", line.place
+            )
+        elif letter in "LBFYKkU" or (
+            identifier[:1] in ("R", "S", "M") and identifier[1:2].isdigit()
+        ):
             counts.ignored.add("records of reservations", line.place)
         else:
             counts.unusable.add("the job identifier is not one of PBS", line.place)
@@ -99,19 +194,23 @@ def _record(line: Line, clock: WallClock, counts: ImportCounts, latest: int, wor
     if not instants:
         counts.unusable.add("the time of the record is not a time", line.place)
         return None
-    # Stamps of one file ascend: of the two instants of a fold, take the first that is not before the last stamp.
+    # Stamps of one file ascend: of the two instants of a fold, take the first that is not before
+    # the last stamp.
     at = next((each for each in instants if each >= latest), instants[-1])
     if found[4]:
         counts.servers.add(found[4])
     index = found[2] or found[3]
-    record = AccountingRecord(_KINDS[letter], f"{found[1]}[{index}]" if index else found[1], at, line.file, line.number)
+    record = AccountingRecord(
+        _KINDS[letter], f"{found[1]}[{index}]" if index else found[1], at, line.file, line.number
+    )
     if text:
         _fill(record, _fields(text), counts, words)
     return record
 
 
 def _fields(text: str) -> dict[str, str]:
-    """Return the ``key=value`` pairs; a word without a key belongs to the value before it, quotes keep blanks."""
+    """Return the ``key=value`` pairs; a word without a key belongs to the value before it, quotes
+    keep blanks."""
     fields: dict[str, str] = {}
     last = ""
     for token in _TOKENS.findall(text) if '"' in text else text.split():
@@ -134,7 +233,9 @@ def _is_known(name: str) -> bool:
     return name in _KNOWN or name.startswith(_KNOWN_FAMILIES)
 
 
-def _fill(record: AccountingRecord, fields: dict[str, str], counts: ImportCounts, words: dict[str, str]) -> None:
+def _fill(
+    record: AccountingRecord, fields: dict[str, str], counts: ImportCounts, words: dict[str, str]
+) -> None:
     """Fill the record from the fields."""
     unknown = {name for name in fields if not _is_known(name)}
     if unknown:
@@ -213,19 +314,25 @@ def _left_out(record: AccountingRecord, fields: dict[str, str], counts: ImportCo
     if qos:
         counts.recorded.add(left_out.QOS)
     listed = tuple(
-        (name.partition(".")[2], value) for name, value in fields.items()
+        (name.partition(".")[2], value)
+        for name, value in fields.items()
         if name.startswith("Resource_List.") and name.partition(".")[2] not in _IN_THE_LOG
-    )  # fmt: skip
+    )
     record.asks = _asks(listed, qos, fields.get("resvname") or fields.get("resvID", ""))
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _asks(listed: tuple[tuple[str, str], ...], qos: str, reservation: str) -> Asks:
     """Return the requests in a job's listed resources, its QOS and its reservation."""
-    asks = {(kind, name) for kind, name in ((left_out.QOS, qos), (left_out.RESERVATIONS, reservation)) if name}
+    asks = {
+        (kind, name)
+        for kind, name in ((left_out.QOS, qos), (left_out.RESERVATIONS, reservation))
+        if name
+    }
     for name, value in listed:
         is_exclusive = False
-        if name in ("select", "nodes"):  # 2:ncpus=4:ngpus=1 (select), 2:ppn=4:gpus=1:bigmem or n7:ppn=4 (nodes)
+        # 2:ncpus=4:ngpus=1 (select), 2:ppn=4:gpus=1:bigmem or n7:ppn=4 (nodes)
+        if name in ("select", "nodes"):
             chunks, _, rest = value.partition("#")
             is_exclusive = "excl" in rest
             for part in re.split("[+:]", chunks):
@@ -262,7 +369,8 @@ def _ask(name: str, value: str) -> set[tuple[str, str]]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _chunks(text: str) -> tuple[int, int]:
-    """Return the chunks and the processors of ``2:ncpus=4+1`` (select) or ``2:ppn=4+n7`` (nodes)."""
+    """Return the chunks and the processors of ``2:ncpus=4+1`` (select) or ``2:ppn=4+n7``
+    (nodes)."""
     nodes = cores = 0
     for part in text.partition("#")[0].split("+"):
         first, *others = part.split(":")
@@ -326,7 +434,8 @@ def _slots(text: str) -> int:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _kilobytes(text: str | None) -> int:
-    """Return KB for ``100mb``, ``512kb``, ``1234b``, ``12gw`` (words of eight bytes); ``ABSENT`` for anything else."""
+    """Return KB for ``100mb``, ``512kb``, ``1234b``, ``12gw`` (words of eight bytes); ``ABSENT``
+    for anything else."""
     found = _SIZE.match(text.lower()) if text else None
     if found is None:
         return ABSENT

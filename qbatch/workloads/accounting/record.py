@@ -21,8 +21,8 @@ COUNT_MAX = 2**31 - 1
 
 
 class Kind(IntEnum):
-    """Kinds of records.  ENDED and REQUEUED close an attempt that ran; CANCELLED: deleted or aborted; UNFINISHED: still
-    waiting or running when the records were written."""
+    """Kinds of records.  ENDED and REQUEUED close an attempt that ran; CANCELLED: deleted or
+    aborted; UNFINISHED: still waiting or running when the records were written."""
 
     QUEUED, STARTED, ENDED, REQUEUED, CANCELLED, SUSPENDED, RESUMED, UNFINISHED = range(8)
 
@@ -48,17 +48,21 @@ class Line(NamedTuple):
 
 
 class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
-    """What one line says of one job; ``ABSENT`` or empty where it says nothing.  One that closes an attempt becomes the job
-    (:mod:`.assembly`): one attempt, or a job that never ran (``start`` is ``ABSENT``), with what the lines before it say.
+    """What one line says of one job; ``ABSENT`` or empty where it says nothing.  One that closes an
+    attempt becomes the job (:mod:`.assembly`): one attempt, or a job that never ran (``start`` is
+    ``ABSENT``), with what the lines before it say.
 
-    Instants are seconds since 1970: ``at`` (when it happened), ``submit``, ``eligible``, ``start``, ``end``.  Spans are
-    seconds: ``limit`` (the requested time), ``suspended``, ``walltime`` (without suspensions), ``cpu`` (of all
-    processors).  Memory is KB of the whole job.  ``part`` is the component of a heterogeneous job.  ``hosts``: names and
-    processors, where the counts keep them.  ``is_trial``: an attempt for a quantum, that was thrown away when this was over.
-    ``asks``: what a log does not hold, but for memory, partition and ``priority``, which have fields of their own.
+    Instants are seconds since 1970: ``at`` (when it happened), ``submit``, ``eligible``, ``start``,
+    ``end``.  Spans are seconds: ``limit`` (the requested time), ``suspended``, ``walltime``
+    (without suspensions), ``cpu`` (of all processors).  Memory is KB of the whole job.  ``part`` is
+    the component of a heterogeneous job.  ``hosts``: names and processors, where the counts keep
+    them.  ``is_trial``: an attempt for a quantum, that was thrown away when this was over.
+    ``asks``: what a log does not hold, but for memory, partition and ``priority``, which have
+    fields of their own.
 
-    Of a job, ``end`` is when it ended or was cancelled.  ``run`` is how long it ran, without the time it was ``suspended``.
-    ``after`` is the attempt before this one; ``asks`` is all that a log does not hold of it.
+    Of a job, ``end`` is when it ended or was cancelled.  ``run`` is how long it ran, without the
+    time it was ``suspended``. ``after`` is the attempt before this one; ``asks`` is all that a log
+    does not hold of it.
     """
 
     kind: Kind
@@ -116,9 +120,9 @@ class Reasons(dict[str, Count]):
 
 
 class ImportCounts:
-    """What occurred while reading, by reason: ``unusable`` (lost), ``ignored`` (rightly left out), ``adjusted``
-    (used, but changed), ``fields`` (unknown to us).  ``keeps_hosts``: records keep the hosts of a job.
-    ``recorded``: the kinds that a log leaves out and the records contain."""
+    """What occurred while reading, by reason: ``unusable`` (lost), ``ignored`` (rightly left out),
+    ``adjusted`` (used, but changed), ``fields`` (unknown to us).  ``keeps_hosts``: records keep the
+    hosts of a job. ``recorded``: the kinds that a log leaves out and the records contain."""
 
     def __init__(self, *, keeps_hosts: bool = False) -> None:
         self.keeps_hosts = keeps_hosts

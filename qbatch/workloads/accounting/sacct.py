@@ -1,8 +1,10 @@
-"""Slurm accounting as ``sacct --parsable2`` (or ``--parsable``) prints it: one header line, then fields between bars.
+"""Slurm accounting as ``sacct --parsable2`` (or ``--parsable``) prints it: one header line, then
+fields between bars.
 
-Source: the manual page sacct(1) of Slurm 15.08 to 24.05.  The header determines the columns.  A line is a job, one job of
-an array (``12_3``), the rest of an array (``12_[4-9%2]``), or a component of a heterogeneous job (``12+0``).  Or it is a step of
-one of them (``12.batch``), which contains only memory and processor time.
+Source: the manual page sacct(1) of Slurm 15.08 to 24.05.  The header determines the columns.  A
+line is a job, one job of an array (``12_3``), the rest of an array (``12_[4-9%2]``), or a component
+of a heterogeneous job (``12+0``).  Or it is a step of one of them (``12.batch``), which contains
+only memory and processor time.
 """
 
 from __future__ import annotations
@@ -14,12 +16,21 @@ from itertools import chain, islice
 
 from qbatch.model.errors import InputError
 from qbatch.workloads import left_out
-from qbatch.workloads.accounting.record import ABSENT, AccountingRecord, ImportCounts, Kind, Line, Status, whole_number
+from qbatch.workloads.accounting.record import (
+    ABSENT,
+    AccountingRecord,
+    ImportCounts,
+    Kind,
+    Line,
+    Status,
+    whole_number,
+)
 from qbatch.workloads.accounting.times import WallClock, slurm_span
 from qbatch.workloads.left_out import Asks
 
 COMMAND = (
-    "sacct --allusers --duplicates --parsable2 --starttime 2024-01-01 --endtime now --format=JobID,User,Group,Account,"
+    "sacct --allusers --duplicates --parsable2 --starttime 2024-01-01 --endtime now "
+    "--format=JobID,User,Group,Account,"
     "JobName,Partition,State,Submit,Eligible,Start,End,Elapsed,Suspended,Timelimit,AllocCPUS,ReqCPUS,NNodes,NodeList,"
     "ReqMem,MaxRSS,NTasks,TotalCPU,ReqTRES,AllocTRES,Constraints,Licenses,QOS,Priority,Reservation,SubmitLine"
 )
@@ -30,31 +41,80 @@ _STATES = {
     name: (kind, status)
     for kind, status, names in (
         (Kind.ENDED, Status.COMPLETED, "COMPLETED CD RESIZING"),
-        (Kind.ENDED, Status.FAILED, "FAILED F TIMEOUT TO OUT_OF_MEMORY OOM BOOT_FAIL BF LAUNCH_FAILED RECONFIG_FAIL"),
+        (
+            Kind.ENDED,
+            Status.FAILED,
+            "FAILED F TIMEOUT TO OUT_OF_MEMORY OOM BOOT_FAIL BF LAUNCH_FAILED RECONFIG_FAIL",
+        ),
         (Kind.ENDED, Status.KILLED, "CANCELLED CA DEADLINE DL"),
         (Kind.CANCELLED, Status.KILLED, "REVOKED"),
         (Kind.REQUEUED, Status.FAILED, "NODE_FAIL NF PREEMPTED PR REQUEUED RQ SPECIAL_EXIT"),
-        (Kind.UNFINISHED, ABSENT, "PENDING PD RUNNING R SUSPENDED S COMPLETING CONFIGURING STOPPED SIGNALING STAGE_OUT"),
+        (
+            Kind.UNFINISHED,
+            ABSENT,
+            "PENDING PD RUNNING R SUSPENDED S COMPLETING CONFIGURING STOPPED SIGNALING STAGE_OUT",
+        ),
         (Kind.UNFINISHED, ABSENT, "RESV_DEL_HOLD REQUEUE_FED REQUEUE_HOLD"),
     )
     for name in names.split()
 }
-_KNOWN = frozenset((
-    *_NEEDED, "jobidraw", "user", "group", "account", "jobname", "partition", "eligible", "elapsed", "elapsedraw",
-    "suspended", "timelimit", "timelimitraw", "alloccpus", "ncpus", "reqcpus", "nnodes", "allocnodes", "reqnodes",
-    "nodelist", "reqmem", "maxrss", "ntasks", "totalcpu", "alloctres", "reqtres", "cluster", "exitcode", "uid", "gid",
-    "constraints", "licenses", "qos", "priority", "reservation", "submitline",
-))  # fmt: skip
+_KNOWN = frozenset(
+    (
+        *_NEEDED,
+        "jobidraw",
+        "user",
+        "group",
+        "account",
+        "jobname",
+        "partition",
+        "eligible",
+        "elapsed",
+        "elapsedraw",
+        "suspended",
+        "timelimit",
+        "timelimitraw",
+        "alloccpus",
+        "ncpus",
+        "reqcpus",
+        "nnodes",
+        "allocnodes",
+        "reqnodes",
+        "nodelist",
+        "reqmem",
+        "maxrss",
+        "ntasks",
+        "totalcpu",
+        "alloctres",
+        "reqtres",
+        "cluster",
+        "exitcode",
+        "uid",
+        "gid",
+        "constraints",
+        "licenses",
+        "qos",
+        "priority",
+        "reservation",
+        "submitline",
+    )
+)
 _KINDS_IN = {
-    "alloctres": (left_out.GPUS, left_out.OTHERS), "reqtres": (left_out.GPUS, left_out.OTHERS, left_out.MEMORY),
-    "constraints": (left_out.FEATURES,), "licenses": (left_out.LICENCES,), "submitline": (left_out.EXCLUSIVE,),
-    "reqmem": (left_out.MEMORY,), "partition": (left_out.PARTITIONS,), "qos": (left_out.QOS,),
-    "priority": (left_out.PRIORITY,), "reservation": (left_out.RESERVATIONS,),
-}  # fmt: skip
+    "alloctres": (left_out.GPUS, left_out.OTHERS),
+    "reqtres": (left_out.GPUS, left_out.OTHERS, left_out.MEMORY),
+    "constraints": (left_out.FEATURES,),
+    "licenses": (left_out.LICENCES,),
+    "submitline": (left_out.EXCLUSIVE,),
+    "reqmem": (left_out.MEMORY,),
+    "partition": (left_out.PARTITIONS,),
+    "qos": (left_out.QOS,),
+    "priority": (left_out.PRIORITY,),
+    "reservation": (left_out.RESERVATIONS,),
+}
 """The kinds, of those that a log leaves out, that a column contains."""
 
 _IN_THE_LOG = frozenset(("cpu", "mem", "node", "billing", "energy", "pages", "vmem"))
-"""Trackable resources that a log contains, or that are not limited; memory is counted by its own column."""
+"""Trackable resources that a log contains, or that are not limited; memory is counted by its own
+column."""
 
 _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?![\w-])")
 _FEATURE = re.compile(r"[A-Za-z_][\w.:\-]*")
@@ -65,13 +125,24 @@ _TRES = re.compile(r"(?:\A|,)(cpu|node|mem)=(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)",
 _RANGES = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?\Z", re.ASCII)
 _NOTHING = frozenset(("", "Unknown", "None", "N/A", "NONE", "(null)"))
 _HOSTS_MAX = 1_000_000
-_FREE_TEXTS = ("jobname", "submitline", "comment", "admincomment", "systemcomment", "workdir", "reason", "extra")
+_FREE_TEXTS = (
+    "jobname",
+    "submitline",
+    "comment",
+    "admincomment",
+    "systemcomment",
+    "workdir",
+    "reason",
+    "extra",
+)
 _LISTED_MAX = 100_000
 
 Row = dict[str, str]
 
 
-def read_sacct(lines: Iterable[Line], clock: WallClock, counts: ImportCounts) -> Iterator[AccountingRecord]:
+def read_sacct(
+    lines: Iterable[Line], clock: WallClock, counts: ImportCounts
+) -> Iterator[AccountingRecord]:
     """Yield the records of the lines of one file; ``counts`` gets what cannot be used.
 
     Raises:
@@ -95,7 +166,8 @@ def read_sacct(lines: Iterable[Line], clock: WallClock, counts: ImportCounts) ->
                 continue
             if not columns:
                 raise InputError(
-                    f"{line.file}: line {line.number}: is not a header line of sacct; print one (no --noheader): {COMMAND}"
+                    f"{line.file}: line {line.number}: is not a header line of sacct; print one "
+                    f"(no --noheader): {COMMAND}"
                 )
         row = _row(text, line, columns, counts)
         if row is None:
@@ -105,7 +177,10 @@ def read_sacct(lines: Iterable[Line], clock: WallClock, counts: ImportCounts) ->
         if dot:
             step = _JOB.match(identifier)  # its memory is added to its job, which comes before it
             if main is not None and step is not None:
-                job, part = f"{step[1]}[{step[2]}]" if step[2] else step[1], int(step[4]) if step[4] else ABSENT
+                job, part = (
+                    f"{step[1]}[{step[2]}]" if step[2] else step[1],
+                    int(step[4]) if step[4] else ABSENT,
+                )
                 if (main.job, main.part) == (job, part):
                     main.memory_used = max(main.memory_used, _used_kilobytes(row))
             continue
@@ -128,15 +203,19 @@ def _header(text: str, line: Line) -> list[str] | None:
     missing = [name for name in _NEEDED if name not in columns]
     if missing:
         raise InputError(
-            f"{line.file}: line {line.number}: no column {', '.join(missing)}; print them: {COMMAND}"
-        )  # fmt: skip
+            f"{line.file}: line {line.number}: no column {', '.join(missing)}; print them: "
+            f"{COMMAND}"
+        )
     return columns
 
 
 def _row(text: str, line: Line, columns: list[str], counts: ImportCounts) -> Row | None:
-    """Return the fields of a line by column; bars inside a job's name or another free text count as part of it."""
+    """Return the fields of a line by column; bars inside a job's name or another free text count as
+    part of it."""
     if not line.is_whole:
-        counts.unusable.add("the line is cut short (no end of line, or longer than 16 MiB)", line.place)
+        counts.unusable.add(
+            "the line is cut short (no end of line, or longer than 16 MiB)", line.place
+        )
         return None
     values = text.split("|")
     more = len(values) - len(columns)
@@ -145,13 +224,23 @@ def _row(text: str, line: Line, columns: list[str], counts: ImportCounts) -> Row
     for name in _FREE_TEXTS if more > 0 else ():
         if name in columns:
             place = columns.index(name)
-            joined = [*values[:place], "|".join(values[place : place + more + 1]), *values[place + more + 1 :]]
+            joined = [
+                *values[:place],
+                "|".join(values[place : place + more + 1]),
+                *values[place + more + 1 :],
+            ]
             row = dict(zip(columns, joined, strict=True))
             # The fields are in the right columns if those that have a fixed form look right.
             times = [row[each].strip() for each in ("submit", "start", "end")]
             has_times = all(text in _NOTHING or text[:4].isdigit() for text in times)
-            if has_times and _state(row) is not None and _JOB.match(row["jobid"].strip().partition(".")[0]):
-                counts.adjusted.add("bars inside a job's name or another free text: part of it", line.place)
+            if (
+                has_times
+                and _state(row) is not None
+                and _JOB.match(row["jobid"].strip().partition(".")[0])
+            ):
+                counts.adjusted.add(
+                    "bars inside a job's name or another free text: part of it", line.place
+                )
                 return row
     counts.unusable.add("not as many fields as the header has columns", line.place)
     return None
@@ -161,7 +250,9 @@ def _state(row: Row) -> tuple[Kind, int] | None:
     return _STATES.get(row["state"].strip().partition(" ")[0].rstrip("+"))
 
 
-def _job(row: Row, line: Line, clock: WallClock, counts: ImportCounts, words: dict[str, str]) -> AccountingRecord | None:
+def _job(
+    row: Row, line: Line, clock: WallClock, counts: ImportCounts, words: dict[str, str]
+) -> AccountingRecord | None:
     found = _JOB.match(row["jobid"].strip())
     if found is None:
         counts.unusable.add("the job identifier is not one of Slurm", line.place)
@@ -182,17 +273,29 @@ def _job(row: Row, line: Line, clock: WallClock, counts: ImportCounts, words: di
         return words.setdefault(value, value)
 
     record = AccountingRecord(
-        kind, identifier, 0, line.file, line.number, status=status, user=word("user"), group=word("group"),
-        account=word("account"), name=word("jobname"), queue=word("partition"),
-    )  # fmt: skip
+        kind,
+        identifier,
+        0,
+        line.file,
+        line.number,
+        status=status,
+        user=word("user"),
+        group=word("group"),
+        account=word("account"),
+        name=word("jobname"),
+        queue=word("partition"),
+    )
     record.part = int(found[4] or ABSENT)
     _resources(record, row)
     record.priority = whole_number(row.get("priority", "").strip())
     record.asks = _asks(
-        f"{row.get('reqtres', '')},{row.get('alloctres', '')}", row.get("constraints", ""), row.get("licenses", ""),
-        row.get("qos", "").strip(), row.get("reservation", "").strip(),
+        f"{row.get('reqtres', '')},{row.get('alloctres', '')}",
+        row.get("constraints", ""),
+        row.get("licenses", ""),
+        row.get("qos", "").strip(),
+        row.get("reservation", "").strip(),
         _EXCLUSIVE.search(row.get("submitline", "")) is not None,
-    )  # fmt: skip
+    )
     if kind != Kind.UNFINISHED and not _times(record, row, clock, counts):
         return None
     return record
@@ -205,7 +308,10 @@ def _times(record: AccountingRecord, row: Row, clock: WallClock, counts: ImportC
         text = row.get(name, "").strip()
         choices[name] = () if text in _NOTHING or text == "0" else clock.of_iso(text)
         if not choices[name] and text not in _NOTHING and text != "0":
-            counts.unusable.add(f"{name.capitalize()} is not a time (expected 2024-05-01T10:00:00 or seconds)", record.place)
+            counts.unusable.add(
+                f"{name.capitalize()} is not a time (expected 2024-05-01T10:00:00 or seconds)",
+                record.place,
+            )
             return False
     elapsed = slurm_span(row["elapsed"].strip()) if "elapsed" in row else ABSENT
     if elapsed < 0 and "elapsedraw" in row:
@@ -218,17 +324,32 @@ def _times(record: AccountingRecord, row: Row, clock: WallClock, counts: ImportC
         has_none = has_no_host or row.get("alloccpus", row.get("ncpus", "")).strip() == "0"
         if record.start < 0 or (elapsed <= 0 and record.end <= record.start and has_none):
             record.kind, record.start = Kind.CANCELLED, ABSENT
-    if record.kind in (Kind.ENDED, Kind.REQUEUED) and min(record.start, record.end, record.submit) < 0:
+    if (
+        record.kind in (Kind.ENDED, Kind.REQUEUED)
+        and min(record.start, record.end, record.submit) < 0
+    ):
         named = {"Submit": record.submit, "Start": record.start, "End": record.end}
         missing = next(name for name, value in named.items() if value < 0)
         counts.unusable.add(f"over by its state, but without a {missing} time", record.place)
         return False
-    record.at = record.end if record.end > 0 else record.start if record.start > 0 else max(record.submit, 0)
+    record.at = (
+        record.end
+        if record.end > 0
+        else record.start
+        if record.start > 0
+        else max(record.submit, 0)
+    )
     return True
 
 
-def _settle(record: AccountingRecord, choices: dict[str, tuple[int, ...]], elapsed: float, counts: ImportCounts) -> None:
-    """Choose among the instants of folds: the end that fits the elapsed time, the order submit, eligible, start."""
+def _settle(
+    record: AccountingRecord,
+    choices: dict[str, tuple[int, ...]],
+    elapsed: float,
+    counts: ImportCounts,
+) -> None:
+    """Choose among the instants of folds: the end that fits the elapsed time, the order submit,
+    eligible, start."""
     span = elapsed + record.suspended
     starts, ends = choices["start"] or (ABSENT,), choices["end"] or (ABSENT,)
     pairs = [(start, end) for start in starts for end in ends]
@@ -237,7 +358,12 @@ def _settle(record: AccountingRecord, choices: dict[str, tuple[int, ...]], elaps
         pairs.sort(key=lambda pair: abs(pair[1] - pair[0] - span))
     fitting = [pair for pair in pairs if submits[0] <= pair[0] <= pair[1]]
     record.start, record.end = (fitting or pairs)[0]
-    if record.start >= 0 and elapsed >= 0 and abs(record.end - record.start - span) > 1 and record.end >= 0:
+    if (
+        record.start >= 0
+        and elapsed >= 0
+        and abs(record.end - record.start - span) > 1
+        and record.end >= 0
+    ):
         counts.adjusted.add("End minus Start is not Elapsed: Elapsed is taken", record.place)
         record.end = record.start + int(span)
     record.submit = submits[0]
@@ -253,8 +379,11 @@ def _resources(record: AccountingRecord, row: Row) -> None:
     record.nodes_asked = _first_count(row, "reqnodes", "nnodes")
     allocated, asked = _tres(get("alloctres", "")), _tres(get("reqtres", ""))
     for attribute, amounts, name in (
-        ("cores", allocated, "cpu"), ("cores_asked", asked, "cpu"), ("nodes", allocated, "node"), ("nodes_asked", asked, "node"),
-    ):  # fmt: skip
+        ("cores", allocated, "cpu"),
+        ("cores_asked", asked, "cpu"),
+        ("nodes", allocated, "node"),
+        ("nodes_asked", asked, "node"),
+    ):
         if getattr(record, attribute) <= 0:
             setattr(record, attribute, int(amounts.get(name, ABSENT)))
     record.memory_asked = int(asked.get("mem", ABSENT))
@@ -278,21 +407,34 @@ def _first_count(row: Row, *names: str) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _asks(tres: str, constraints: str, licences: str, qos: str, reservation: str, is_exclusive: bool) -> Asks:
+def _asks(
+    tres: str, constraints: str, licences: str, qos: str, reservation: str, is_exclusive: bool
+) -> Asks:
     """Return what a job asks for, or has, that a log does not contain."""
     amounts = [part.strip().partition("=") for part in tres.split(",")]
     names = {name for name, _, amount in amounts if name and amount not in ("", "0")} - _IN_THE_LOG
     gpus = {name for name in names if name.partition(":")[0] == "gres/gpu"}
     licensed = {name for name in names if name.startswith("license/")}
-    typed = {name for name in gpus if ":" in name} or gpus  # gres/gpu=2,gres/gpu:a100=2 are two and not four
+    # gres/gpu=2,gres/gpu:a100=2 are two and not four.
+    typed = {name for name in gpus if ":" in name} or gpus
     words = [re.split(r"[:*=]", each.strip())[0] for each in re.split(r"[,;|]", licences)]
     asks = {(left_out.GPUS, name.removeprefix("gres/")) for name in typed}
     asks |= {(left_out.OTHERS, name) for name in names - gpus - licensed}
-    asks |= {(left_out.LICENCES, name) for name in (*words, *(name.removeprefix("license/") for name in licensed))
-             if name and name not in _NOTHING}  # fmt: skip
-    asks |= {(left_out.FEATURES, name) for name in _FEATURE.findall(constraints) if constraints.strip() not in _NOTHING}
-    asks |= {(kind, name) for kind, name in ((left_out.QOS, qos), (left_out.RESERVATIONS, reservation))
-             if name not in _NOTHING}  # fmt: skip
+    asks |= {
+        (left_out.LICENCES, name)
+        for name in (*words, *(name.removeprefix("license/") for name in licensed))
+        if name and name not in _NOTHING
+    }
+    asks |= {
+        (left_out.FEATURES, name)
+        for name in _FEATURE.findall(constraints)
+        if constraints.strip() not in _NOTHING
+    }
+    asks |= {
+        (kind, name)
+        for kind, name in ((left_out.QOS, qos), (left_out.RESERVATIONS, reservation))
+        if name not in _NOTHING
+    }
     return tuple(sorted(asks | ({(left_out.EXCLUSIVE, "")} if is_exclusive else set())))
 
 
@@ -306,7 +448,8 @@ def _tres(text: str) -> dict[str, float]:
 
 
 def _asked_kilobytes(text: str, record: AccountingRecord) -> int:
-    """Return KB of the job for ``4Gc`` (a processor), ``4Gn`` (a host), ``16G`` (the job; a bare number is MB)."""
+    """Return KB of the job for ``4Gc`` (a processor), ``4Gn`` (a host), ``16G`` (the job; a bare
+    number is MB)."""
     found = _SIZE.match(text)
     if found is None:
         return record.memory_asked
@@ -320,7 +463,8 @@ def _asked_kilobytes(text: str, record: AccountingRecord) -> int:
 
 
 def _used_kilobytes(row: Row) -> int:
-    """Return KB of a step: the most memory of one task (a bare number is bytes), times its tasks."""
+    """Return KB of a step: the most memory of one task (a bare number is bytes), times its
+    tasks."""
     found = _SIZE.match(row.get("maxrss", "").strip())
     if found is None:
         return ABSENT
@@ -329,7 +473,9 @@ def _used_kilobytes(row: Row) -> int:
     return int(size) if size < 2**53 else ABSENT
 
 
-def _hosts(record: AccountingRecord, text: str, counts: ImportCounts, known: dict[str, tuple[str, ...]]) -> None:
+def _hosts(
+    record: AccountingRecord, text: str, counts: ImportCounts, known: dict[str, tuple[str, ...]]
+) -> None:
     if len(counts.hosts) >= _HOSTS_MAX or text.strip() in ("None assigned", ""):
         return
     if text not in known:
@@ -341,19 +487,22 @@ def _hosts(record: AccountingRecord, text: str, counts: ImportCounts, known: dic
     if record.nodes < 0 < len(names):
         record.nodes = len(names)
     if counts.keeps_hosts and names and record.cores > 0:
-        # The share of each host is not recorded: divide as equally as possible, the first ones get more.
+        # The share of each host is not recorded: divide as equally as possible, the first ones get
+        # more.
         each, more = divmod(record.cores, len(names))
         record.hosts = tuple((name, each + (place < more)) for place, name in enumerate(names))
 
 
 def host_names(text: str) -> list[str]:
-    """Return the names of ``n[01-03,7],login1``, at most 100,000; a name that is not understood is returned as it is."""
+    """Return the names of ``n[01-03,7],login1``, at most 100,000; a name that is not understood is
+    returned as it is."""
     parts = re.findall(r"[^,\[]*(?:\[[^\]]*\][^,\[]*)*", text)
     return list(islice(chain.from_iterable(_expanded(part) for part in parts if part), _LISTED_MAX))
 
 
 def _expanded(name: str) -> Iterator[str]:
-    """Yield the names of one part: its first bracket replaced by each of its items, and so on for later brackets."""
+    """Yield the names of one part: its first bracket replaced by each of its items, and so on for
+    later brackets."""
     head, bracket, rest = name.partition("[")
     if not bracket:
         yield name

@@ -1,9 +1,11 @@
-"""From jobs to a log in the Standard Workload Format 2.2: the header, the 18 columns, the size of the machine.
+"""From jobs to a log in the Standard Workload Format 2.2: the header, the 18 columns, the size of
+the machine.
 
-Names become numbers by first appearance, or, for publication, by a keyed hash that cannot be undone without the key.  With a
-key, a name's number is the first 31 bits of HMAC-SHA256(key, kind and name), so it depends only on the key: a later import,
-with other people in it, gives the same numbers.  Two names may get one number (likely only from tens of thousands of names on);
-then they are numbered in order of the whole hash: the second takes the next free number.
+Names become numbers by first appearance, or, for publication, by a keyed hash that cannot be undone
+without the key.  With a key, a name's number is the first 31 bits of HMAC-SHA256(key, kind and
+name), so it depends only on the key: a later import, with other people in it, gives the same
+numbers.  Two names may get one number (likely only from tens of thousands of names on); then they
+are numbered in order of the whole hash: the second takes the next free number.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ _NUMBER_MAX = 2**31 - 1
 
 
 def numbers_of(names: Iterable[str], kind: str, key: bytes | None = None) -> dict[str, int]:
-    """Return a number from 1 for each name except the empty one; with a key, by the keyed hash of ``kind`` and name."""
+    """Return a number from 1 for each name except the empty one; with a key, by the keyed hash of
+    ``kind`` and name."""
     distinct = list(dict.fromkeys(name for name in names if name))
     if key is None:
         return {name: number for number, name in enumerate(distinct, 1)}
@@ -48,11 +51,14 @@ def numbers_of(names: Iterable[str], kind: str, key: bytes | None = None) -> dic
 
 
 def _hash(key: bytes, kind: str, name: str) -> bytes:
-    return hmac.new(key, f"{kind}\0{name}".encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
+    return hmac.new(
+        key, f"{kind}\0{name}".encode("utf-8", "surrogateescape"), hashlib.sha256
+    ).digest()
 
 
 def read_or_make_key(path: str) -> tuple[bytes, bool, bool]:
-    """Return the key of a file, whether it was made now, and whether others may read it; a new file has mode 0600.
+    """Return the key of a file, whether it was made now, and whether others may read it; a new file
+    has mode 0600.
 
     Raises:
         InputError: the file exists and contains no key.
@@ -63,7 +69,9 @@ def read_or_make_key(path: str) -> tuple[bytes, bool, bool]:
     except FileExistsError:
         return _read_key(path), False, bool(os.stat(path).st_mode & (stat.S_IRWXG | stat.S_IRWXO))
     except OSError as error:
-        raise OutputError(f"{path}: the key cannot be written ({error.strerror or error}); name another file") from error
+        raise OutputError(
+            f"{path}: the key cannot be written ({error.strerror or error}); name another file"
+        ) from error
     text = secrets.token_hex(_KEY_DIGITS // 2)
     with os.fdopen(handle, "w", encoding="ascii") as file:
         file.write(text + "\n")
@@ -84,16 +92,18 @@ def _read_key(path: str) -> bytes:
         return bytes.fromhex(text.decode("ascii"))
     except ValueError:
         raise InputError(
-            f"{path}: line 1: is not a key ({_KEY_DIGITS} hexadecimal digits); name a new file to make one"
+            f"{path}: line 1: is not a key ({_KEY_DIGITS} hexadecimal digits); name a new file to "
+            "make one"
         ) from None
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """The choice of records for the log, and its form.  ``since`` and ``before`` bound submissions: seconds or ISO times.
+    """The choice of records for the log, and its form.  ``since`` and ``before`` bound submissions:
+    seconds or ISO times.
 
-    ``unit``: what a processor is, ``cores`` or ``nodes``.  ``key`` numbers names by a keyed hash.  ``keeps_hosts``: also make a
-    machine of the hosts that jobs ran on.
+    ``unit``: what a processor is, ``cores`` or ``nodes``.  ``key`` numbers names by a keyed hash.
+     ``keeps_hosts``: also make a machine of the hosts that jobs ran on.
     """
 
     timezone: str | None = None
@@ -115,7 +125,8 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportedLog:
-    """A finished log: header lines, columns by name, processors of the machine, the number of names by kind, the peak of use."""
+    """A finished log: header lines, columns by name, processors of the machine, the number of names
+    by kind, the peak of use."""
 
     lines: list[str]
     columns: dict[str, Column]
@@ -125,9 +136,13 @@ class ImportedLog:
 
 
 def make_log(
-    jobs: Sequence[AccountingRecord], options: ImportOptions, computer: str, zone: ZoneInfo, left_out: Iterable[LeftOut],
+    jobs: Sequence[AccountingRecord],
+    options: ImportOptions,
+    computer: str,
+    zone: ZoneInfo,
+    left_out: Iterable[LeftOut],
     hosts: int,
-) -> ImportedLog:  # fmt: skip
+) -> ImportedLog:
     """Return the log of at least one job, in order of submission.
 
     Args:
@@ -140,7 +155,12 @@ def make_log(
         return np.array([getattr(job, name) for job in jobs])
 
     unit = "nodes" if options.unit == "nodes" else "cores"
-    submit, start, end, asked = of_jobs("submit"), of_jobs("start"), of_jobs("end"), of_jobs(f"{unit}_asked")
+    submit, start, end, asked = (
+        of_jobs("submit"),
+        of_jobs("start"),
+        of_jobs("end"),
+        of_jobs(f"{unit}_asked"),
+    )
     used = np.where(start >= 0, of_jobs(unit), -1)
     each = np.where(used > 0, used, asked)
     columns: dict[str, Column] = {
@@ -157,14 +177,20 @@ def make_log(
         "status": of_jobs("status"),
     }
     numbers: dict[str, dict[str, int]] = {}
-    for column, attribute in (("user", "user"), ("group", "group"), ("executable", "name"), ("queue", "queue")):
+    for column, attribute in (
+        ("user", "user"),
+        ("group", "group"),
+        ("executable", "name"),
+        ("queue", "queue"),
+    ):
         is_hidden = options.is_anonymous and (column != "queue" or options.has_anonymous_queues)
         names = [getattr(job, attribute) for job in jobs]
         numbers[column] = numbers_of(names, column, options.key if is_hidden else None)
         columns[column] = np.array([numbers[column].get(name, -1) for name in names])
     columns["partition"] = columns["queue"]
     columns["preceding_job"], columns["think_time"] = _attempts_before(jobs)
-    # The time of a suspension is unknown, only its length: a suspended job counts for the second after its start.
+    # The time of a suspension is unknown, only its length: a suspended job counts for the second
+    # after its start.
     held_until = np.where(of_jobs("suspended") <= 0, end, np.minimum(end, start + 1))
     ran = used > 0
     peak = most_at_once(start[ran], held_until[ran], used[ran])
@@ -175,18 +201,28 @@ def make_log(
     inferred = f"inferred: most {of_unit} allocated at once"
     how = f"given; a processor is one of the {of_unit}" if options.machine_procs else inferred
     lines = [
-        "Version: 2.2", f"Computer: {computer}", f"Installation: {options.installation or 'not stated'}",
-        "Conversion: qbatch import", f"MaxJobs: {len(jobs)}", f"MaxRecords: {len(jobs)}",
+        "Version: 2.2",
+        f"Computer: {computer}",
+        f"Installation: {options.installation or 'not stated'}",
+        "Conversion: qbatch import",
+        f"MaxJobs: {len(jobs)}",
+        f"MaxRecords: {len(jobs)}",
         f"Preemption: {'TS' if any(job.suspended > 0 for job in jobs) else 'No'}",
-        f"UnixStartTime: {submit.min()}", f"TimeZoneString: {zone.key}", f"StartTime: {_date(submit.min(), zone)}",
+        f"UnixStartTime: {submit.min()}",
+        f"TimeZoneString: {zone.key}",
+        f"StartTime: {_date(submit.min(), zone)}",
         f"EndTime: {_date(end.max(), zone)}",
-    ]  # fmt: skip
+    ]
     if unit == "nodes":
         lines.append(f"MaxNodes: {procs}")
     elif hosts:
         lines.append(f"MaxNodes: {hosts} (inferred: hosts seen)")
     queues = numbers["queue"]
-    lines += [f"MaxProcs: {procs} ({how})", f"MaxRuntime: {columns['run'].max()}", f"MaxQueues: {len(queues)}"]
+    lines += [
+        f"MaxProcs: {procs} ({how})",
+        f"MaxRuntime: {columns['run'].max()}",
+        f"MaxQueues: {len(queues)}",
+    ]
     for name, number in sorted(queues.items(), key=lambda item: item[1]):
         shown = f"queue-{number}" if options.has_anonymous_queues else name
         lines += [f"Queue: {number} {shown}", f"Partition: {number} {shown}"]
@@ -196,7 +232,11 @@ def make_log(
             lines += [f"Note: {kind} {number} is {name}" for name, number in numbers[kind].items()]
     counts = {kind: len(of_kind) for kind, of_kind in numbers.items()}
     return ImportedLog(
-        [f"; {_one_line(line)}" for line in lines], {name: compact(columns[name]) for name in FIELDS}, procs, counts, peak
+        [f"; {_one_line(line)}" for line in lines],
+        {name: compact(columns[name]) for name in FIELDS},
+        procs,
+        counts,
+        peak,
     )
 
 
@@ -207,7 +247,8 @@ def _per_processor(values: Column, procs: Column) -> Column:
 
 
 def _attempts_before(jobs: Sequence[AccountingRecord]) -> tuple[Column, Column]:
-    """Return the preceding job and the think time of attempts after a requeue, -1 for other jobs."""
+    """Return the preceding job and the think time of attempts after a requeue, -1 for other
+    jobs."""
     preceding, think = np.full(len(jobs), -1), np.full(len(jobs), -1)
     places = {id(job): place for place, job in enumerate(jobs)}
     for place, job in enumerate(jobs):
@@ -219,8 +260,11 @@ def _attempts_before(jobs: Sequence[AccountingRecord]) -> tuple[Column, Column]:
 
 
 def _one_line(text: str) -> str:
-    """Return the text without characters that would break a header line; bytes that are not UTF-8 are kept."""
-    return "".join(letter if letter.isprintable() or "\udc80" <= letter <= "\udcff" else "_" for letter in text)
+    """Return the text without characters that would break a header line; bytes that are not UTF-8
+    are kept."""
+    return "".join(
+        letter if letter.isprintable() or "\udc80" <= letter <= "\udcff" else "_" for letter in text
+    )
 
 
 def _date(at: int, zone: ZoneInfo) -> str:

@@ -1,8 +1,10 @@
-"""Wall clocks and spans: local times with daylight saving to seconds since 1970, and ``D-HH:MM:SS`` to seconds.
+"""Wall clocks and spans: local times with daylight saving to seconds since 1970, and ``D-HH:MM:SS``
+to seconds.
 
-A local time may name no instant (a gap, when clocks go forward) or two (a fold, when they go back).  In a gap the
-offset before it holds, as in POSIX ``mktime`` and PEP 495.  Of a fold both instants are returned, the earlier first, and the
-caller decides by the rest of the record.  Both are counted.
+A local time may name no instant (a gap, when clocks go forward) or two (a fold, when they go back).
+ In a gap the offset before it holds, as in POSIX ``mktime`` and PEP 495.  Of a fold both instants
+are returned, the earlier first, and the caller decides by the rest of the record.  Both are
+counted.
 """
 
 from __future__ import annotations
@@ -24,9 +26,13 @@ _REMEMBERED = 4096
 _STAMP = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)\Z", re.ASCII)
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?\Z", re.ASCII
-)  # fmt: skip
-_SPAN = re.compile(r"(?:(\d{1,6})-)?(?:(\d{1,9}):)?(?:(\d{1,9}):)?(\d{1,12})(\.\d{1,9})?\Z", re.ASCII)
-_PBS_SPAN = re.compile(r"(?:(\d{1,6}):)?(?:(\d{1,9}):)?(?:(\d{1,9}):)?(\d{1,12})(\.\d{1,9})?\Z", re.ASCII)
+)
+_SPAN = re.compile(
+    r"(?:(\d{1,6})-)?(?:(\d{1,9}):)?(?:(\d{1,9}):)?(\d{1,12})(\.\d{1,9})?\Z", re.ASCII
+)
+_PBS_SPAN = re.compile(
+    r"(?:(\d{1,6}):)?(?:(\d{1,9}):)?(?:(\d{1,9}):)?(\d{1,12})(\.\d{1,9})?\Z", re.ASCII
+)
 _PLACES_OF_ZONE = ("/etc/localtime", "/etc/timezone")
 
 
@@ -48,7 +54,8 @@ class WallClock:
         return self._instants(f"{year}-{month}-{day}", hour, minute, second)
 
     def of_iso(self, text: str) -> tuple[int, ...]:
-        """Return the instants of seconds since 1970 or of an ISO time, with or without its own zone."""
+        """Return the instants of seconds since 1970 or of an ISO time, with or without its own
+        zone."""
         if text.isdigit() and text.isascii() and len(text) <= 11:
             value = int(text)
             return (value,) if 0 < value <= TIME_MAX else ()
@@ -59,7 +66,9 @@ class WallClock:
         if offset is None:
             return self._instants(day, hour, minute, second)
         try:
-            value = int(datetime.fromisoformat(f"{day}T{hour}:{minute}:{second}{offset}").timestamp())
+            value = int(
+                datetime.fromisoformat(f"{day}T{hour}:{minute}:{second}{offset}").timestamp()
+            )
         except (ValueError, OverflowError):
             return ()
         return (value,) if 0 < value <= TIME_MAX else ()
@@ -77,13 +86,16 @@ class WallClock:
         return self._exactly(key, rest)
 
     def _plain_hour(self, key: str) -> int | None:
-        """Return the instant at which a local hour begins if its seconds simply follow; None if they may not."""
+        """Return the instant at which a local hour begins if its seconds simply follow; None if
+        they may not."""
         try:
             begin = datetime.fromisoformat(f"{key}:00:00")
         except ValueError:
             return None
         ends = (begin, begin + timedelta(seconds=3599))
-        offsets = {end.replace(tzinfo=self.zone, fold=fold).utcoffset() for end in ends for fold in (0, 1)}
+        offsets = {
+            end.replace(tzinfo=self.zone, fold=fold).utcoffset() for end in ends for fold in (0, 1)
+        }
         return int(begin.replace(tzinfo=self.zone).timestamp()) if len(offsets) == 1 else None
 
     def _exactly(self, key: str, rest: int) -> tuple[int, ...]:
@@ -91,7 +103,9 @@ class WallClock:
             local = datetime.fromisoformat(f"{key}:00:00") + timedelta(seconds=rest)
         except ValueError:
             return ()
-        first, second = (int(local.replace(tzinfo=self.zone, fold=fold).timestamp()) for fold in (0, 1))
+        first, second = (
+            int(local.replace(tzinfo=self.zone, fold=fold).timestamp()) for fold in (0, 1)
+        )
         if first == second:
             return (first,)
         if first > second:  # the offsets are swapped if the local time does not exist
@@ -111,11 +125,14 @@ def zone_named(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         near = suggestion(name, available_timezones())
-        raise UsageError(f"--timezone {name!r}: is not a known time zone{near} (such as Europe/Berlin)") from error
+        raise UsageError(
+            f"--timezone {name!r}: is not a known time zone{near} (such as Europe/Berlin)"
+        ) from error
 
 
 def machine_zone() -> tuple[ZoneInfo, str]:
-    """Return the zone of this machine and its source: TZ, ``/etc/localtime``, ``/etc/timezone``; else UTC."""
+    """Return the zone of this machine and its source: TZ, ``/etc/localtime``, ``/etc/timezone``;
+    else UTC."""
     said = os.environ.get("TZ", "").removeprefix(":")
     found = [(said, "TZ")] if said else []
     link, text = map(Path, _PLACES_OF_ZONE)
@@ -134,14 +151,16 @@ def machine_zone() -> tuple[ZoneInfo, str]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def slurm_span(text: str) -> float:
-    """Return seconds for ``[D-]HH:MM:SS[.part]``, ``MM:SS``; ``ABSENT`` for anything else (``UNLIMITED``, say)."""
+    """Return seconds for ``[D-]HH:MM:SS[.part]``, ``MM:SS``; ``ABSENT`` for anything else
+    (``UNLIMITED``, say)."""
     found = _SPAN.match(text)
     return _seconds(found, 86_400, is_days_first=True) if found else ABSENT
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def pbs_span(text: str) -> float:
-    """Return seconds for ``SS``, ``MM:SS``, ``HH:MM:SS``, ``D:HH:MM:SS``; ``ABSENT`` for anything else."""
+    """Return seconds for ``SS``, ``MM:SS``, ``HH:MM:SS``, ``D:HH:MM:SS``; ``ABSENT`` for anything
+    else."""
     found = _PBS_SPAN.match(text)
     return _seconds(found, 86_400, is_days_first=False) if found else ABSENT
 
@@ -150,6 +169,8 @@ def _seconds(found: re.Match[str], day: int, *, is_days_first: bool) -> float:
     groups = found.groups()
     parts = [int(part) for part in groups[is_days_first:4] if part is not None]
     value: float = int(groups[0]) * day if is_days_first and groups[0] else 0
-    value += sum(part * unit for part, unit in zip(reversed(parts), (1, 60, 3600, day), strict=False))
+    value += sum(
+        part * unit for part, unit in zip(reversed(parts), (1, 60, 3600, day), strict=False)
+    )
     value += float(groups[4] or 0)
     return value if value <= SPAN_MAX else ABSENT

@@ -1,4 +1,5 @@
-"""The logs of the archive and their versions, from the catalogue, and the search of a log by name."""
+"""The logs of the archive and their versions, from the catalogue, and the search of a log by
+name."""
 
 from __future__ import annotations
 
@@ -12,14 +13,16 @@ from qbatch.model.errors import UsageError, suggestion
 
 CLEANED, UNFILTERED = "cleaned", "unfiltered"
 KINDS = (CLEANED, UNFILTERED)
-"""Versions of a log: cleaned by the archive of untypical jobs (a single user's flurries, say), or as converted."""
+"""Versions of a log: cleaned by the archive of untypical jobs (a single user's flurries, say), or
+as converted."""
 
 _SUFFIX = re.compile(r"\.swf(\.gz)?$", re.IGNORECASE)
 _SIGNS = re.compile(r"[^a-z0-9]")
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file of a log: one of ``KINDS``, its name in the archive, the number of its rows; size and SHA-256 of the packed file.
+    """A file of a log: one of ``KINDS``, its name in the archive, the number of its rows; size and
+    SHA-256 of the packed file.
 
     Unknown facts are None.
     """
@@ -67,7 +70,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         found = next((each for each in self.version if each.kind == kind), None)
         if found is None:
             there = ", ".join(each.kind for each in self.version)
-            raise UsageError(f"{self.name}: the catalogue knows no {kind} version of it; there is: {there}")
+            raise UsageError(
+                f"{self.name}: the catalogue knows no {kind} version of it; there is: {there}"
+            )
         return found
 
 
@@ -81,10 +86,11 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     log: tuple[Entry, ...]
 
     def find(self, name: str) -> tuple[Entry, str | None]:
-        """Return the log that a name means, and the kind of its version if the name is that of a file.
+        """Return the log that a name means, and the kind of its version if the name is that of a
+        file.
 
-        A name is a log's (``KTH-SP2``) or a file's (``KTH-SP2-1996-2.1-cln``), in upper or lower case, with any signs or none
-        between its words.
+        A name is a log's (``KTH-SP2``) or a file's (``KTH-SP2-1996-2.1-cln``), in upper or lower
+        case, with any signs or none between its words.
 
         Raises:
             UsageError: no log has it; the message has the nearest names.
@@ -96,13 +102,18 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             for version in entry.version:
                 if wanted == _plain(version.file):
                     return entry, version.kind
-        begins = [entry.name for entry in self.log if wanted and _plain(entry.name).startswith(wanted)]
+        begins = [
+            entry.name for entry in self.log if wanted and _plain(entry.name).startswith(wanted)
+        ]
         near = f"; did you mean {' or '.join(begins)}?" if begins else ""
         if not near:
             by_plain = {_plain(entry.name): entry.name for entry in self.log}
             guess = suggestion(wanted, by_plain)
             near = f"; did you mean {by_plain[guess.split(chr(39))[1]]}?" if guess else ""
-        raise UsageError(f"{name[:60]!r}: the catalogue has no such log{near} (qbatch trace catalogue lists them)")
+        raise UsageError(
+            f"{name[:60]!r}: the catalogue has no such log{near} (qbatch trace catalogue lists "
+            "them)"
+        )
 
 
 def _plain(name: str) -> str:

@@ -1,11 +1,12 @@
 """Fetched logs: a folder of this user, and the download into it from the archive or a mirror.
 
-A log is downloaded whole, checked, and only then given its name, which is that in the archive.  ``checksums.json`` next to the
-logs keeps, for a file without a known checksum, the one that it had at first use; later uses must match it.  ``partial`` holds
-unfinished downloads; its contents while the lock is free were left by a process that died, and are removed.
+A log is downloaded whole, checked, and only then given its name, which is that in the archive.
+ ``checksums.json`` next to the logs keeps, for a file without a known checksum, the one that it had
+at first use; later uses must match it.  ``partial`` holds unfinished downloads; its contents while
+the lock is free were left by a process that died, and are removed.
 
-The bytes are taken as they are sent: a server may declare that the content of a packed file is encoded; it would be unpacked on
-the way, and no checksum would match.
+The bytes are taken as they are sent: a server may declare that the content of a packed file is
+encoded; it would be unpacked on the way, and no checksum would match.
 """
 
 from __future__ import annotations
@@ -51,10 +52,12 @@ class Cache:
         return self.folder / version.file
 
     def checksum(self, version: Version) -> str | None:
-        """Return the SHA-256 that a file must have: the catalogue's, else the pinned one; None for neither.
+        """Return the SHA-256 that a file must have: the catalogue's, else the pinned one; None for
+        neither.
 
         Raises:
-            InputError: ``checksums.json`` is damaged, and the catalogue has no checksum of the file.
+            InputError: ``checksums.json`` is damaged, and the catalogue has no checksum of the
+                file.
         """
         return version.sha256 or self._pinned().get(version.file)
 
@@ -79,7 +82,8 @@ class Cache:
 
     @contextmanager
     def fetching(self) -> Iterator[Path]:
-        """Let one process at a time fetch; yield an empty folder for its downloads, which is removed afterwards.
+        """Let one process at a time fetch; yield an empty folder for its downloads, which is
+        removed afterwards.
 
         Raises:
             OutputError: the folder cannot be made or written.
@@ -97,10 +101,13 @@ class Cache:
                     shutil.rmtree(partial, ignore_errors=True)
         except OSError as error:
             reason = error.strerror or error
-            raise OutputError(f"{self.folder}: cannot be written ({reason}); set QBATCH_CACHE to another folder") from error
+            raise OutputError(
+                f"{self.folder}: cannot be written ({reason}); set QBATCH_CACHE to another folder"
+            ) from error
 
     def _pinned(self) -> dict[str, str]:
-        """Return the pinned checksums; a damaged file is refused: without it any log would be accepted."""
+        """Return the pinned checksums; a damaged file is refused: without it any log would be
+        accepted."""
         path = self.folder / CHECKSUMS
         try:
             return _CHECKSUMS.decode(path.read_bytes())
@@ -108,7 +115,8 @@ class Cache:
             return {}
         except (OSError, ValueError) as error:
             raise InputError(
-                f"{path}: is damaged ({error}); nothing was changed; repair it, or remove it with the logs that it pinned"
+                f"{path}: is damaged ({error}); nothing was changed; repair it, or remove it with "
+                "the logs that it pinned"
             ) from error
 
 
@@ -119,9 +127,16 @@ def sha256_of(path: Path) -> str:
 
 
 def fetch(
-    catalogue: Catalogue, entry: Entry, version: Version, cache: Cache, *, mirror: str | None = None,
-    timeout_s: float = TIMEOUT_S, progress: FetchProgress | None = None, say: Callable[[str], None] = lambda text: None,
-) -> Path:  # fmt: skip
+    catalogue: Catalogue,
+    entry: Entry,
+    version: Version,
+    cache: Cache,
+    *,
+    mirror: str | None = None,
+    timeout_s: float = TIMEOUT_S,
+    progress: FetchProgress | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> Path:
     """Return the file of a log, from the cache if it is there, else downloaded into it.
 
     Args:
@@ -133,8 +148,8 @@ def fetch(
         say: called with notes for the user (a checksum that is pinned, a damaged copy).
 
     Raises:
-        InputError: the file is not available, or not as expected, or the checksums of the cache are damaged; the cache is
-            unchanged.
+        InputError: the file is not available, or not as expected, or the checksums of the cache are
+            damaged; the cache is unchanged.
         UsageError: the mirror is not an address, or the extra ``catalogue`` is not installed.
         OutputError: the cache cannot be written, or a folder has the name of the file.
     """
@@ -162,7 +177,9 @@ def fetch(
         found = _download(address, partial, version, timeout_s, progress)
         sha256 = sha256_of(found)
         if known is not None and sha256 != known:
-            origin = "the catalogue's" if version.sha256 else "the one pinned when it was first fetched"
+            origin = (
+                "the catalogue's" if version.sha256 else "the one pinned when it was first fetched"
+            )
             wrong = f"{address}: has the sha256 {sha256}, not {origin}, {known}"
             raise InputError(f"{wrong}; nothing was kept; fetch it again, or try --mirror URL")
         if known is None:
@@ -175,7 +192,10 @@ def fetch(
 
 def _pin(cache: Cache, version: Version, sha256: str, say: Callable[[str], None]) -> None:
     cache.pin(version, sha256)
-    say(f"note: the catalogue has no checksum of {version.file}; pinned on first use: sha256 {sha256}")
+    say(
+        f"note: the catalogue has no checksum of {version.file}; pinned on first use: sha256 "
+        f"{sha256}"
+    )
 
 
 def _pooch() -> Any:
@@ -186,7 +206,9 @@ def _pooch() -> Any:
     return pooch
 
 
-def _download(address: str, folder: Path, version: Version, timeout_s: float, progress: FetchProgress | None) -> Path:
+def _download(
+    address: str, folder: Path, version: Version, timeout_s: float, progress: FetchProgress | None
+) -> Path:
     """Return the downloaded file in a folder, with all bytes that the server announced."""
     pooch = _pooch()
     pooch.get_logger().setLevel("ERROR")
@@ -194,7 +216,9 @@ def _download(address: str, folder: Path, version: Version, timeout_s: float, pr
     def download(url: str, output_file: Any, _: Any) -> None:
         import requests
 
-        with requests.get(url, stream=True, timeout=timeout_s, headers={"Accept-Encoding": "identity"}) as response:
+        with requests.get(
+            url, stream=True, timeout=timeout_s, headers={"Accept-Encoding": "identity"}
+        ) as response:
             response.raise_for_status()
             length = response.headers.get("content-length") or ""
             total = int(length) if length.isascii() and length.isdigit() else 0
@@ -206,10 +230,17 @@ def _download(address: str, folder: Path, version: Version, timeout_s: float, pr
                     if progress is not None:
                         progress(total, len(chunk))
             if came < total:
-                raise InputError(f"{address}: ended after {came:,} of {total:,} bytes; nothing was kept; fetch it again")
+                raise InputError(
+                    f"{address}: ended after {came:,} of {total:,} bytes; nothing was kept; fetch "
+                    "it again"
+                )
 
     with _explained(address, version):
-        return Path(pooch.retrieve(address, known_hash=None, fname=version.file, path=folder, downloader=download))
+        return Path(
+            pooch.retrieve(
+                address, known_hash=None, fname=version.file, path=folder, downloader=download
+            )
+        )
 
 
 @contextmanager
@@ -222,15 +253,25 @@ def _explained(address: str, version: Version) -> Iterator[None]:
     try:
         yield
     except requests.HTTPError as error:
-        said = f"{error.response.status_code} {error.response.reason}" if error.response is not None else str(error)
+        said = (
+            f"{error.response.status_code} {error.response.reason}"
+            if error.response is not None
+            else str(error)
+        )
         raise InputError(f"{address}: the server answers {said}; {elsewhere}") from error
     except (requests.Timeout, urllib3.exceptions.ReadTimeoutError) as error:
-        raise InputError(f"{address}: no answer in time; nothing was kept; try again, or {elsewhere}") from error
+        raise InputError(
+            f"{address}: no answer in time; nothing was kept; try again, or {elsewhere}"
+        ) from error
     except (urllib3.exceptions.IncompleteRead, urllib3.exceptions.ProtocolError) as error:
         reason = _reason(error)
-        raise InputError(f"{address}: the connection broke half-way ({reason}); nothing was kept; fetch it again") from error
+        raise InputError(
+            f"{address}: the connection broke half-way ({reason}); nothing was kept; fetch it again"
+        ) from error
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-        raise InputError(f"{address}: cannot be reached ({_reason(error)}); is there a network? else {elsewhere}") from error
+        raise InputError(
+            f"{address}: cannot be reached ({_reason(error)}); is there a network? else {elsewhere}"
+        ) from error
 
 
 def _reason(error: BaseException) -> str:
@@ -238,10 +279,16 @@ def _reason(error: BaseException) -> str:
     inner: BaseException | None = error
     reason = str(error)
     while inner is not None:
-        if isinstance(inner, OSError) and inner.strerror and not str(inner.strerror).startswith("HTTP"):
+        if (
+            isinstance(inner, OSError)
+            and inner.strerror
+            and not str(inner.strerror).startswith("HTTP")
+        ):
             reason = inner.strerror
         found = getattr(inner, "reason", None)
-        further = found if isinstance(found, BaseException) else inner.__cause__ or inner.__context__
+        further = (
+            found if isinstance(found, BaseException) else inner.__cause__ or inner.__context__
+        )
         if further is None and inner.args and isinstance(inner.args[-1], BaseException):
             further = inner.args[-1]
         inner = further
@@ -249,9 +296,11 @@ def _reason(error: BaseException) -> str:
 
 
 def _why_no_log(path: Path) -> str | None:
-    """Return why a file is not a packed log (it may be empty, an error page or a part of a log); None if it is one.
+    """Return why a file is not a packed log (it may be empty, an error page or a part of a log);
+    None if it is one.
 
-    It must be a whole gzip file, with a comment of a log or a job as its first line that is not blank.
+    It must be a whole gzip file, with a comment of a log or a job as its first line that is not
+    blank.
     """
     first = b""
     try:

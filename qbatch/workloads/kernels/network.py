@@ -1,7 +1,9 @@
-"""The draws of the closed network, by job, visit and purpose (docs/spec/papers.md 5.5, rules 4 to 7).
+"""The draws of the closed network, by job, visit and purpose (docs/spec/papers.md 5.5, rules 4 to
+7).
 
-Visit ``v`` of job ``n`` has its own draws, whatever the policy does and in which order: one for the number of tasks, one for
-the I/O time, then five per task.  Times are integer microseconds, rounded to the nearest when drawn; means are seconds.
+Visit ``v`` of job ``n`` has its own draws, whatever the policy does and in which order: one for the
+number of tasks, one for the I/O time, then five per task.  Times are integer microseconds, rounded
+to the nearest when drawn; means are seconds.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 PARALLELISM, IO, FIRST_TASK, PER_TASK = 0, 1, 2, 5
-"""Numbers of the draws of a visit: the two of the job, the first of its tasks, and the number per task."""
+"""Numbers of the draws of a visit: the two of the job, the first of its tasks, and the number per
+task."""
 
 STAGE_1, BRANCH, STAGE_2, ROUTE, ERROR = 0, 1, 2, 3, 4
 """Numbers of the draws of a task."""
 
 DEMAND, ESTIMATE, DRAW = 0, 1, 2
-"""Columns of the tasks of a visit: demand and its estimate in microseconds, and the draw of its route (53 bits)."""
+"""Columns of the tasks of a visit: demand and its estimate in microseconds, and the draw of its
+route (53 bits)."""
 
 TASK_COLUMNS = 3
 
@@ -39,7 +43,8 @@ _TERMS = np.array([1.0 / (2 * term + 1) for term in range(13)])
 
 @kernel
 def ln(x: float) -> float:
-    """Return the natural logarithm of a positive number, equal to the bit to :func:`qbatch.workloads.draws.ln`."""
+    """Return the natural logarithm of a positive number, equal to the bit to
+    :func:`qbatch.workloads.draws.ln`."""
     mantissa, exponent = math.frexp(x)
     if mantissa < _SQRT_HALF:
         mantissa, exponent = mantissa * 2.0, exponent - 1
@@ -67,7 +72,8 @@ def exponential(mean: float, drawn: float) -> float:
 
 @kernel
 def erlang(mean: float, variation: float, first: float, branch: float, second: float) -> float:
-    """Return a variate of the branching Erlang distribution: a stage, and with probability 1 / (2 C^2) a long second one."""
+    """Return a variate of the branching Erlang distribution: a stage, and with probability 1 / (2
+    C^2) a long second one."""
     drawn = exponential(mean / 2.0, first)
     square = variation * variation
     if branch < 1.0 / (2.0 * square):
@@ -77,7 +83,8 @@ def erlang(mean: float, variation: float, first: float, branch: float, second: f
 
 @kernel
 def tasks_of(cumulative: Float64Array, is_normal: bool, drawn: float) -> int:
-    """Return a number of tasks: uniform, or bounded normal by ``cumulative[k - 1]``, the probability of at most k."""
+    """Return a number of tasks: uniform, or bounded normal by ``cumulative[k - 1]``, the
+    probability of at most k."""
     most = len(cumulative)
     if not is_normal:
         return 1 + int(math.floor(most * drawn))
@@ -95,7 +102,8 @@ def visit_key(key: Any, job: int, visit: int) -> Any:
 
 @kernel
 def interval(key: Any, mean: float, number: int) -> int:
-    """Return how long a distribution is active for the number-th time; ``key``: of that distribution."""
+    """Return how long a distribution is active for the number-th time; ``key``: of that
+    distribution."""
     return microseconds(exponential(mean, fraction(key, number)))
 
 
@@ -107,7 +115,12 @@ def io_time(key: Any, numbers: Float64Array) -> int:
 
 @kernel
 def draw_visit(
-    key: Any, numbers: Float64Array, cumulative: Float64Array, is_normal: bool, is_erlang: bool, tasks: Int64Array
+    key: Any,
+    numbers: Float64Array,
+    cumulative: Float64Array,
+    is_normal: bool,
+    is_erlang: bool,
+    tasks: Int64Array,
 ) -> int:
     """Draw the tasks of a visit into ``tasks[P, TASK_COLUMNS]``; return their number.
 
@@ -131,5 +144,9 @@ def draw_visit(
         if numbers[FAULT] > 0.0:
             share = 1.0 + numbers[FAULT] * (2.0 * fraction(key, base + ERROR) - 1.0)
             estimate = int(math.floor(demand * share + 0.5))
-        tasks[task, DEMAND], tasks[task, ESTIMATE], tasks[task, DRAW] = demand, estimate, bits(key, base + ROUTE)
+        tasks[task, DEMAND], tasks[task, ESTIMATE], tasks[task, DRAW] = (
+            demand,
+            estimate,
+            bits(key, base + ROUTE),
+        )
     return count

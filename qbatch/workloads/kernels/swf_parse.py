@@ -29,7 +29,8 @@ _HASH, _PLUS, _MINUS, _POINT, _ZERO, _NINE, _SEMICOLON = 35, 43, 45, 46, 48, 57,
 
 
 class RowBlock(NamedTuple):
-    """Space for rows: values (fields x rows), line numbers, and marks (n x kind, row, start, end, line).
+    """Space for rows: values (fields x rows), line numbers, and marks (n x kind, row, start, end,
+    line).
 
     The kind of a mark is the column of an unusual token, or COMMENT, or MISCOUNT.
     """
@@ -42,7 +43,9 @@ class RowBlock(NamedTuple):
 def new_row_block(fields: int, rows: int, marks: int) -> RowBlock:
     """Return space for this many rows and marks; there must be more marks than fields."""
     return RowBlock(
-        np.zeros((fields, rows)), np.zeros(rows, dtype=np.int32), np.zeros((marks, _MARK_WIDTH), dtype=np.int64)
+        np.zeros((fields, rows)),
+        np.zeros(rows, dtype=np.int32),
+        np.zeros((marks, _MARK_WIDTH), dtype=np.int64),
     )
 
 
@@ -62,7 +65,8 @@ def line_end(data: Any, i: int) -> int:
 
 @allocating_kernel
 def read_token(data: Any, start: int) -> tuple[int, float, bool]:
-    """Return the end of the token, its value, and whether it is a plain decimal number (if not, the value is void)."""
+    """Return the end of the token, its value, and whether it is a plain decimal number (if not, the
+    value is void)."""
     i = start
     character = int(data[i])
     is_negative = character == _MINUS
@@ -106,11 +110,14 @@ def mark(marks: Any, marked: int, said: tuple[int, int, int, int, int]) -> int:
 
 
 @allocating_kernel
-def parse_rows(data: Any, position: int, line: int, word_column: int, into: RowBlock) -> tuple[int, int, int, int]:
-    """Parse whole lines of ``data`` (uint8, ends with a newline) from ``position`` on, into the block's start.
+def parse_rows(
+    data: Any, position: int, line: int, word_column: int, into: RowBlock
+) -> tuple[int, int, int, int]:
+    """Parse whole lines of ``data`` (uint8, ends with a newline) from ``position`` on, into the
+    block's start.
 
-    Tokens of ``word_column`` are always marked (-1: none).  Stops when the data end, or a row or its
-    marks might not fit; returns ``(position, lines seen so far, rows, marks)``.
+    Tokens of ``word_column`` are always marked (-1: none).  Stops when the data end, or a row or
+    its marks might not fit; returns ``(position, lines seen so far, rows, marks)``.
     """
     values, lines, marks = into
     expected, space = values.shape

@@ -1,7 +1,8 @@
 """The machine files of the package, and the function that loads any machine file.
 
-Contents: TOML files of machines that papers describe, each with its source, and the function that reads them.
-The package never contains workloads, policies, or the meaning of a machine file (``qbatch/model/machine.py``).
+Contents: TOML files of machines that papers describe, each with its source, and the function that
+reads them. The package never contains workloads, policies, or the meaning of a machine file
+(``qbatch/model/machine.py``).
 """
 
 from __future__ import annotations
@@ -24,12 +25,17 @@ def load_machine(name: str) -> Machine:
         InputError: there is neither, or the file cannot be read or understood.
     """
     if name in SHIPPED and (not os.path.exists(name) or os.path.isdir(name)):
-        return parse_machine(files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8"), name)
+        return parse_machine(
+            files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8"), name
+        )
     try:
         with open(name, encoding="utf-8") as file:
             text = file.read()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        hint = suggestion(name, SHIPPED) or f"; name a file, or a machine that is shipped: {', '.join(SHIPPED)}"
+        hint = (
+            suggestion(name, SHIPPED)
+            or f"; name a file, or a machine that is shipped: {', '.join(SHIPPED)}"
+        )
         raise InputError(f"{name}: machine file cannot be read ({reason}){hint}") from error
     return parse_machine(text, name)

@@ -1,7 +1,8 @@
 """The jobs of one class of one month: their numbers fixed, their demands met.
 
-Everything random is drawn first.  Two exponents then bend the distributions of run time and of requested memory until the
-class demands what the table has; bisection over whole numbers finds them, with the same result on every machine.
+Everything random is drawn first.  Two exponents then bend the distributions of run time and of
+requested memory until the class demands what the table has; bisection over whole numbers finds
+them, with the same result on every machine.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _STRAIGHT = 2.0**-20
 
 @dataclass(frozen=True)
 class DemandTarget:
-    """The totals that one class of a month must reach: processor-seconds and KB-seconds of requested memory."""
+    """The totals that one class of a month must reach: processor-seconds and KB-seconds of
+    requested memory."""
 
     time: str
     size: str
@@ -66,19 +68,23 @@ class _Drawn:
 
 
 def draw_class(
-    draws: Draws, target: DemandTarget, serial_tilt: float = 0.0, bound_percent: int = tables.BOUND_PERCENT
+    draws: Draws,
+    target: DemandTarget,
+    serial_tilt: float = 0.0,
+    bound_percent: int = tables.BOUND_PERCENT,
 ) -> DrawnJobs | None:
     """Return the jobs of a class, or None if these draws cannot meet the demands.
 
-    ``serial_tilt``: how much more the memory of serial sj jobs is bent than that of the others.  ``bound_percent``: see
-    ``tables.BOUND_PERCENT``.
+    ``serial_tilt``: how much more the memory of serial sj jobs is bent than that of the others.
+     ``bound_percent``: see ``tables.BOUND_PERCENT``.
     """
     drawn = _draw(draws, target, bound_percent)
     percent = tables.NARROW_PERCENT[target.size]
     jobs, sign = _met(draws, drawn, target, percent, serial_tilt)
     if jobs is not None or target.size == "sj" or sign == 0:
         return jobs
-    # More jobs that are in their class because of their memory need more of it.  If not even all of them suffice, no draw will.
+    # More jobs that are in their class because of their memory need more of it.  If not even all of
+    # them suffice, no draw will.
     last = 100 if sign > 0 else 0
     if _met(draws, drawn, target, last, serial_tilt)[1] == sign:
         return None
@@ -89,8 +95,11 @@ def draw_class(
     return None
 
 
-def _met(draws: Draws, drawn: _Drawn, target: DemandTarget, percent: int, serial_tilt: float) -> tuple[DrawnJobs | None, int]:
-    """Return the jobs with this share of narrow ones; else None and 1 for too little memory, -1 for too much, 0 for run times."""
+def _met(
+    draws: Draws, drawn: _Drawn, target: DemandTarget, percent: int, serial_tilt: float
+) -> tuple[DrawnJobs | None, int]:
+    """Return the jobs with this share of narrow ones; else None and 1 for too little memory, -1 for
+    too much, 0 for run times."""
     is_narrow = drawn.narrowness < percent
     procs = np.where(is_narrow, drawn.narrow, drawn.wide)
     run_s = _run_times(drawn, procs, target)
@@ -104,13 +113,15 @@ def _met(draws: Draws, drawn: _Drawn, target: DemandTarget, percent: int, serial
 
 
 def early_count(jobs: int, percent: int) -> int:
-    """Return how many jobs of a class end within a minute: the share, kept within the range of the paper."""
+    """Return how many jobs of a class end within a minute: the share, kept within the range of the
+    paper."""
     low, high = tables.EARLY_PERCENT_RANGE
     return max(-(-jobs * low // 100), min(jobs * high // 100, (jobs * percent + 50) // 100))
 
 
 def tilted(u: Column, low: Column, span: Column, tilt: float) -> Column:
-    """Return numbers of [low, low * exp(span)]: density proportional to x**(tilt - 1), by the inverse of its distribution."""
+    """Return numbers of [low, low * exp(span)]: density proportional to x**(tilt - 1), by the
+    inverse of its distribution."""
     if abs(tilt) < _STRAIGHT:
         return np.asarray(low * exp(u * span))
     grown = u * (exp(tilt * span) - 1.0)
@@ -141,7 +152,8 @@ def _chosen(draws: Draws, weights: tables.Weights, jobs: int) -> Column:
 
 
 def _run_times(drawn: _Drawn, procs: Column, target: DemandTarget) -> Column | None:
-    """Return the run times with which the class demands its processor-seconds, or None if there are none."""
+    """Return the run times with which the class demands its processor-seconds, or None if there are
+    none."""
     low = np.full(len(procs), float(tables.EARLY_S))
     run_u = drawn.run_u.copy()
     bound = np.flatnonzero(drawn.is_bound & ~drawn.early & ~drawn.is_killed)
@@ -150,17 +162,29 @@ def _run_times(drawn: _Drawn, procs: Column, target: DemandTarget) -> Column | N
     span = ln(drawn.requested_s.astype(np.float64) / low)
 
     def run_s(tilt: float) -> Column:
-        bent = np.clip(np.floor(tilted(run_u, low, span, tilt)).astype(np.int64), tables.EARLY_S, drawn.requested_s)
-        return np.where(drawn.early, drawn.run_s, np.where(drawn.is_killed, drawn.requested_s, bent))
+        bent = np.clip(
+            np.floor(tilted(run_u, low, span, tilt)).astype(np.int64),
+            tables.EARLY_S,
+            drawn.requested_s,
+        )
+        return np.where(
+            drawn.early, drawn.run_s, np.where(drawn.is_killed, drawn.requested_s, bent)
+        )
 
     found, _ = _solve(run_s, procs, target.procs_seconds, RUN_TILTS)
     return found
 
 
 def _memory(
-    drawn: _Drawn, procs: Column, is_narrow: Column, run_s: Column, target: DemandTarget, serial_tilt: float
+    drawn: _Drawn,
+    procs: Column,
+    is_narrow: Column,
+    run_s: Column,
+    target: DemandTarget,
+    serial_tilt: float,
 ) -> tuple[Column | None, int]:
-    """Return KB per processor with which the class demands its memory; else None and whether there is too little (1)."""
+    """Return KB per processor with which the class demands its memory; else None and whether there
+    is too little (1)."""
     smaller = tables.MEMORY_KB_MAX["sj" if target.size == "mj" else "mj"]
     least = np.where(is_narrow, smaller // procs + 1, -(-tables.MEMORY_KB_MIN // procs))
     most = tables.MEMORY_KB_MAX[target.size] // procs
@@ -181,7 +205,8 @@ def _memory(
 def _solve(
     values: Callable[[float], Column], weights: Column, wanted: int, tilts: tuple[float, float]
 ) -> tuple[Column | None, int]:
-    """Return the values with the weighted sum, which grows with the tilt, nearest to ``wanted``; else None and the side."""
+    """Return the values with the weighted sum, which grows with the tilt, nearest to ``wanted``;
+    else None and the side."""
     low, high = tilts
     if int((values(low) * weights).sum()) > wanted:
         return None, -1
@@ -196,11 +221,14 @@ def _solve(
     return values(high), 0
 
 
-def _used_memory(draws: Draws, drawn: _Drawn, procs: Column, run_s: Column, memory_kb: Column) -> Column:
-    """Return KB per processor really used: a fixed share of the jobs uses less than a tenth of what it asked for.
+def _used_memory(
+    draws: Draws, drawn: _Drawn, procs: Column, run_s: Column, memory_kb: Column
+) -> Column:
+    """Return KB per processor really used: a fixed share of the jobs uses less than a tenth of what
+    it asked for.
 
-    Nearly all jobs that end within a minute use less than one GB; those for which that is less than a tenth are
-    the first of that share.  Among some of the others the shorter jobs come first.
+    Nearly all jobs that end within a minute use less than one GB; those for which that is less than
+    a tenth are the first of that share.  Among some of the others the shorter jobs come first.
     """
     jobs = len(procs)
     cap = (tables.SMALL_EARLY_KB - 1) // procs

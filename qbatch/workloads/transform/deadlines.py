@@ -1,8 +1,10 @@
-"""Steps that give jobs deadlines: by stringency, from the responses of a reference schedule, and artificial ones.
+"""Steps that give jobs deadlines: by stringency, from the responses of a reference schedule, and
+artificial ones.
 
-SWF has no field for deadlines, so a log has a side file of them: CSV in UTF-8, one header line, one row per job that has a
-deadline, in order of the log.  Columns: ``job_id`` (the job's number in the log), ``deadline`` (seconds of the log's own clock,
-whole or with up to six decimals), ``kind`` (``asked`` or ``artificial``).  Other columns are ignored; ``kind`` may be missing.
+SWF has no field for deadlines, so a log has a side file of them: CSV in UTF-8, one header line, one
+row per job that has a deadline, in order of the log.  Columns: ``job_id`` (the job's number in the
+log), ``deadline`` (seconds of the log's own clock, whole or with up to six decimals), ``kind``
+(``asked`` or ``artificial``).  Other columns are ignored; ``kind`` may be missing.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ DAY_S = 86_400
 
 @dataclass(frozen=True)
 class DeadlineLog:
-    """A log and the deadlines of its jobs: in whole seconds of its clock, -1 for none, one per row; and which are artificial."""
+    """A log and the deadlines of its jobs: in whole seconds of its clock, -1 for none, one per row;
+    and which are artificial."""
 
     log: Log
     deadline: Column
@@ -50,18 +53,26 @@ class DeadlineLog:
         return cls(log, np.full(len(log), -1, np.int64))
 
 
-def with_deadlines(log: Log, responses: Column, *, stringency: float, share: float = 1.0, seed: int = 0) -> DeadlineLog:
-    """Give a share of the jobs deadlines: submission + max(run, (1 - stringency) x response), floored to a second (rule 16).
+def with_deadlines(
+    log: Log, responses: Column, *, stringency: float, share: float = 1.0, seed: int = 0
+) -> DeadlineLog:
+    """Give a share of the jobs deadlines: submission + max(run, (1 - stringency) x response),
+    floored to a second (rule 16).
 
     Args:
-        responses: by row, the seconds from submission to end under the reference schedule (EASY); -1: the job did not run.
+        responses: by row, the seconds from submission to end under the reference schedule (EASY);
+            -1: the job did not run.
         stringency: 0 (the reference schedule itself meets every deadline) to 1.
-        share: of the jobs that get one.  Each job has its own draw, so that a smaller share is part of a larger one.
+        share: of the jobs that get one.  Each job has its own draw, so that a smaller share is part
+            of a larger one.
     """
     tight, wanted = thousandths(stringency, "stringency", 0, 1), thousandths(share, "share", 0, 1)
     job = np.asarray(log["job"], np.int64)
     if len(np.unique(job)) < len(job):
-        raise UsageError("deadlines: two jobs of the log have the same number; a side file could not distinguish them")
+        raise UsageError(
+            "deadlines: two jobs of the log have the same number; a side file could not "
+            "distinguish them"
+        )
     # A job keeps its draw whatever other jobs there are: draws are ordered by job number.
     draws = Draws((seed, 2)).fractions(int(job.max(initial=0)) + 1)[job]
     run = np.asarray(log["run"], np.int64)
@@ -71,16 +82,21 @@ def with_deadlines(log: Log, responses: Column, *, stringency: float, share: flo
 
 
 def with_artificial(log: DeadlineLog, *, factor: float = 5.0) -> DeadlineLog:
-    """Give every job without a deadline an artificial one: submission + max(24 h, factor x estimate) (rule 9)."""
+    """Give every job without a deadline an artificial one: submission + max(24 h, factor x
+    estimate) (rule 9)."""
     times = thousandths(factor, "factor", 1, 1e6)
-    asked, run = np.asarray(log.log["time_requested"], np.int64), np.asarray(log.log["run"], np.int64)
+    asked, run = (
+        np.asarray(log.log["time_requested"], np.int64),
+        np.asarray(log.log["run"], np.int64),
+    )
     estimate = np.maximum(np.where(asked > 0, asked, run), 0)
     late = np.asarray(log.log["submit"], np.int64) + np.maximum(DAY_S, times * estimate // THOUSAND)
     lacks = log.deadline < 0
     return DeadlineLog(log.log, np.where(lacks, late, log.deadline), log.is_artificial | lacks)
 
 
-# ------------------------------------------------------------------------------------------------ the side file
+# ------------------------------------------------------------------------------------------------
+# the side file
 
 
 COLUMNS = ("job_id", "deadline", "kind")
@@ -91,8 +107,14 @@ _LATEST_S = (1 << 61) // MICROSECONDS
 def write_deadlines(out: BinaryIO, log: DeadlineLog) -> None:
     """Write the side file of a log."""
     rows = np.flatnonzero(log.deadline >= 0)
-    columns = (np.asarray(column)[rows].tolist() for column in (log.log["job"], log.deadline, log.is_artificial))
-    lines = [f"{job},{at},{ARTIFICIAL if is_artificial else ASKED}" for job, at, is_artificial in zip(*columns, strict=True)]
+    columns = (
+        np.asarray(column)[rows].tolist()
+        for column in (log.log["job"], log.deadline, log.is_artificial)
+    )
+    lines = [
+        f"{job},{at},{ARTIFICIAL if is_artificial else ASKED}"
+        for job, at, is_artificial in zip(*columns, strict=True)
+    ]
     out.write("".join(f"{line}\n" for line in (",".join(COLUMNS), *lines)).encode())
 
 
@@ -113,11 +135,16 @@ def read_deadlines(path: str, log: Log, *, with_artificial: bool = True) -> Colu
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: it is not a text in UTF-8: {error.reason} at byte {error.start}") from error
+        raise InputError(
+            f"{path}: it is not a text in UTF-8: {error.reason} at byte {error.start}"
+        ) from error
     rows = csv.reader(io.StringIO(text))
     header = [name.strip() for name in next(rows, [])]
     if "job_id" not in header or "deadline" not in header:
-        raise InputError(f"{path}: line 1: no columns job_id and deadline; a side file begins {','.join(COLUMNS)}")
+        raise InputError(
+            f"{path}: line 1: no columns job_id and deadline; a side file begins "
+            f"{','.join(COLUMNS)}"
+        )
     for cells in rows:
         if not cells:
             continue
@@ -128,10 +155,14 @@ def read_deadlines(path: str, log: Log, *, with_artificial: bool = True) -> Colu
         try:
             job = int(values["job_id"])
         except ValueError:
-            raise InputError(f"{place}: job_id {values['job_id'][:40]!r} is not a whole number") from None
+            raise InputError(
+                f"{place}: job_id {values['job_id'][:40]!r} is not a whole number"
+            ) from None
         at = _instant(values["deadline"], place)
         if job not in places:
-            raise InputError(f"{place}: job {job} is not in {log.name}; is this the side file of another log?")
+            raise InputError(
+                f"{place}: job {job} is not in {log.name}; is this the side file of another log?"
+            )
         kind = values.get("kind", ASKED) or ASKED
         if kind not in (ASKED, ARTIFICIAL):
             raise InputError(f"{place}: kind {kind!r} is neither {ASKED} nor {ARTIFICIAL}")
@@ -144,7 +175,14 @@ def read_deadlines(path: str, log: Log, *, with_artificial: bool = True) -> Colu
 
 def _instant(text: str, place: str) -> int:
     whole, _, fraction = text.partition(".")
-    is_number = whole.isdecimal() and whole.isascii() and (fraction == "" or (fraction.isdecimal() and len(fraction) <= 6))
+    is_number = (
+        whole.isdecimal()
+        and whole.isascii()
+        and (fraction == "" or (fraction.isdecimal() and len(fraction) <= 6))
+    )
     if not is_number or len(whole) > 18 or int(whole) > _LATEST_S:
-        raise InputError(f"{place}: deadline {text[:40]!r} is not seconds of the log's clock, at most six decimals")
+        raise InputError(
+            f"{place}: deadline {text[:40]!r} is not seconds of the log's clock, at most six "
+            "decimals"
+        )
     return int(whole) * MICROSECONDS + int(fraction.ljust(6, "0") or 0)

@@ -1,6 +1,7 @@
 """Steps that choose jobs and change how much work they bring, or the users' requested times.
 
-Rows that no replay would run (no processors, no run time) are not changed, and are never duplicated.
+Rows that no replay would run (no processors, no run time) are not changed, and are never
+duplicated.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def thousandths(value: float, name: str, least: float, most: float) -> int:
     """
     found = round(value * THOUSAND) if abs(value) < 1e12 else 0
     if not least <= value <= most or abs(found - value * THOUSAND) > 1e-6:
-        raise UsageError(f"{name}={value:g} is not a number of at most three decimals from {least:g} to {most:g}")
+        raise UsageError(
+            f"{name}={value:g} is not a number of at most three decimals from {least:g} to {most:g}"
+        )
     return found
 
 
@@ -48,10 +51,17 @@ def can_run(log: Log) -> Column:
 
 
 def changed(log: Log, columns: dict[str, Column], note: str) -> Log:
-    """Return a log with other columns, in order of sequence, with a Note that describes the change."""
+    """Return a log with other columns, in order of sequence, with a Note that describes the
+    change."""
     rows = len(columns["job"])
-    lines = [line for line in log.header.lines if not line.startswith(("; MaxJobs", "; MaxRecords", "; EndTime"))]
-    header = parse_header([*lines, f"; MaxJobs: {rows}", f"; MaxRecords: {rows}", f"; Note: {note}"])
+    lines = [
+        line
+        for line in log.header.lines
+        if not line.startswith(("; MaxJobs", "; MaxRecords", "; EndTime"))
+    ]
+    header = parse_header(
+        [*lines, f"; MaxJobs: {rows}", f"; MaxRecords: {rows}", f"; Note: {note}"]
+    )
     digest = hashlib.sha256(f"{log.sha256} {note}".encode()).hexdigest()
     line = np.arange(len(header.lines) + 1, len(header.lines) + rows + 1, dtype=np.int64)
     compacted = {name: compact(np.ascontiguousarray(columns[name])) for name in FIELDS}
@@ -71,13 +81,17 @@ def taken(log: Log, *, skip: int = 0, first: int = 0) -> Log:
     """
     rows = np.flatnonzero(can_run(log))
     if skip + max(first, 1) > len(rows):
-        raise UsageError(f"take: the log has {len(rows):,} jobs that can run, not {skip + max(first, 1):,}; take fewer")
+        raise UsageError(
+            f"take: the log has {len(rows):,} jobs that can run, not {skip + max(first, 1):,}; "
+            "take fewer"
+        )
     rows = rows[skip : skip + first if first else None]
     return changed(log, rows_of(log, rows), f"take: skip={skip}, first={first}")
 
 
 def expanded(log: Log, load: float) -> Log:
-    """Return the log with run times and estimates ``load`` times as long, at least a second, rounded half up (rule 15)."""
+    """Return the log with run times and estimates ``load`` times as long, at least a second,
+    rounded half up (rule 15)."""
     times = thousandths(load, "load", 0.001, 1000)
     columns = dict(log.columns)
     for name in ("run", "time_requested"):
@@ -90,8 +104,8 @@ def expanded(log: Log, load: float) -> Log:
 def duplicated(log: Log, load: float, seed: int) -> Log:
     """Return the log with jobs submitted twice until the load is ``load`` times as high (rule 15).
 
-    The duplicates come at their own instants, uniform over the span of submissions.  They are nested: the duplicates of a load
-    are part of those of every higher load, at the same instants.
+    The duplicates come at their own instants, uniform over the span of submissions.  They are
+    nested: the duplicates of a load are part of those of every higher load, at the same instants.
 
     Raises:
         InputError: no job of it can run.
@@ -99,7 +113,10 @@ def duplicated(log: Log, load: float, seed: int) -> Log:
     times = thousandths(load, "load", 1.0, 2.0)
     rows = np.flatnonzero(can_run(log))
     if not len(rows):
-        raise InputError(f"{log.name}: no job in it can run, so none can be duplicated; leave duplicate out, or take other jobs")
+        raise InputError(
+            f"{log.name}: no job in it can run, so none can be duplicated; leave duplicate out, or "
+            "take other jobs"
+        )
     count = ((times - THOUSAND) * len(rows) + THOUSAND // 2) // THOUSAND
     draws = Draws((seed, 1))
     order, fractions = draws.shuffled(len(rows)), draws.fractions(len(rows))
@@ -119,7 +136,8 @@ def exact_estimates(log: Log) -> Log:
 
 
 def users_estimates(log: Log, *, seed: int, largest_s: int | None = None) -> Log:
-    """Return the log with estimates of the model of Tsafrir, Etsion and Feitelson instead of its own.
+    """Return the log with estimates of the model of Tsafrir, Etsion and Feitelson instead of its
+    own.
 
     Rows that no replay would run keep theirs.
 
@@ -128,10 +146,15 @@ def users_estimates(log: Log, *, seed: int, largest_s: int | None = None) -> Log
         largest_s: the largest estimate in seconds; None: the least whole hour that no run exceeds.
 
     Raises:
-        UsageError: see ``tsafrir_estimates``: a job runs longer than ``largest_s``, or too many run long.
+        UsageError: see ``tsafrir_estimates``: a job runs longer than ``largest_s``, or too many run
+            long.
     """
     rows = np.flatnonzero(can_run(log))
     estimate = np.array(log["time_requested"], np.float64)
     estimate[rows] = tsafrir_estimates(np.asarray(log["run"])[rows], seed=seed, largest_s=largest_s)
     said = "" if largest_s is None else f", max={largest_s}"
-    return changed(log, dict(log.columns) | {"time_requested": estimate}, f"estimates: model=tsafrir{said}, seed={seed}")
+    return changed(
+        log,
+        dict(log.columns) | {"time_requested": estimate},
+        f"estimates: model=tsafrir{said}, seed={seed}",
+    )

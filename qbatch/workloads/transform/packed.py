@@ -1,10 +1,12 @@
-"""Sets of jobs that fill a machine exactly, as in the paper's section 4.1 (docs/spec/papers.md 2.7 and rule 17).
+"""Sets of jobs that fill a machine exactly, as in the paper's section 4.1 (docs/spec/papers.md 2.7
+and rule 17).
 
-A rectangle of processors and seconds is cut in two, again and again, until every part is small.  All parts together leave no
-hole.  In a ``static`` set all jobs arrive at 0 with the deadline (1 + r) T.  In a ``dynamic`` set each arrives at the begin of
-its part, with the deadline start + (1 + r) run.  There every job can start when it arrives, so that no job waits, and every
-scheme that places jobs at their earliest admits all of them at every r.  The fall for r > 0 that the paper reports cannot
-appear there.
+A rectangle of processors and seconds is cut in two, again and again, until every part is small.
+ All parts together leave no hole.  In a ``static`` set all jobs arrive at 0 with the deadline (1 +
+r) T.  In a ``dynamic`` set each arrives at the begin of its part, with the deadline start + (1 + r)
+run.  There every job can start when it arrives, so that no job waits, and every scheme that places
+jobs at their earliest admits all of them at every r.  The fall for r > 0 that the paper reports
+cannot appear there.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def packed_set(kind: str, *, procs: int, span_s: int, slack: float, seed: int) -
     """
     if kind not in KINDS or not 2 <= procs <= 1_000_000 or not 2_400 <= span_s <= 10**9:
         raise UsageError(
-            f"packed: kind={kind}, procs={procs}, span={span_s}: use static or dynamic, 2 to 1,000,000 processors and a "
+            f"packed: kind={kind}, procs={procs}, span={span_s}: use static or dynamic, 2 to "
+            "1,000,000 processors and a "
             "span of 2,400 to 1,000,000,000 seconds"
         )
     more = thousandths(slack, "slack", 0, 100)
@@ -44,16 +47,27 @@ def packed_set(kind: str, *, procs: int, span_s: int, slack: float, seed: int) -
     deadline = submit + (THOUSAND + more) * (span_s if kind == "static" else run) // THOUSAND
     order = np.lexsort((number, submit))
     columns = {
-        "job": number, "submit": submit, "run": run, "procs_allocated": width, "procs_requested": width,
-        "time_requested": run, "status": np.ones(len(pieces), np.int64),
-    }  # fmt: skip
-    command = f"qbatch transform packed:kind={kind},procs={procs},span={span_s},slack={slack:g} --seed {seed}"
-    log = generated_log("generated", command, {name: column[order] for name, column in columns.items()}, procs=procs)
+        "job": number,
+        "submit": submit,
+        "run": run,
+        "procs_allocated": width,
+        "procs_requested": width,
+        "time_requested": run,
+        "status": np.ones(len(pieces), np.int64),
+    }
+    command = (
+        f"qbatch transform packed:kind={kind},procs={procs},span={span_s},slack={slack:g} "
+        f"--seed {seed}"
+    )
+    log = generated_log(
+        "generated", command, {name: column[order] for name, column in columns.items()}, procs=procs
+    )
     return DeadlineLog(log, deadline[order])
 
 
 def _pieces(procs: int, span_s: int, draws: Draws) -> list[tuple[int, int, int]]:
-    """Return start, processors and seconds of each part; the first cut is the first draw, parts from left to right."""
+    """Return start, processors and seconds of each part; the first cut is the first draw, parts
+    from left to right."""
     found: list[tuple[int, int, int]] = []
     left = [(0, procs, span_s, True)]
     while left:
@@ -64,10 +78,19 @@ def _pieces(procs: int, span_s: int, draws: Draws) -> list[tuple[int, int, int]]
             if not (may_divide and can_divide and int(draws.below(2, 1)[0])):
                 found.append((start, width, seconds))
                 continue
-            parts = _cut(start, width, seconds, draws, is_across_procs=bool(draws.below(2, 1)[0]), may_divide=False)
+            parts = _cut(
+                start,
+                width,
+                seconds,
+                draws,
+                is_across_procs=bool(draws.below(2, 1)[0]),
+                may_divide=False,
+            )
         else:
             is_across_procs = bool(draws.below(2, 1)[0]) if is_wide and is_long else is_wide
-            parts = _cut(start, width, seconds, draws, is_across_procs=is_across_procs, may_divide=True)
+            parts = _cut(
+                start, width, seconds, draws, is_across_procs=is_across_procs, may_divide=True
+            )
         left += reversed(parts)
     return found
 

@@ -1,20 +1,26 @@
-"""Logs resampled from a log: its weeks, or its users, drawn with replacement, so that one log gives many workloads.
+"""Logs resampled from a log: its weeks, or its users, drawn with replacement, so that one log gives
+many workloads.
 
-Both keep the cycles of day and week: a job comes at the same weekday and hour, in the log's own time zone, as in
-the log.  Both keep the load in expectation: each week, or user, is drawn once on average.
+Both keep the cycles of day and week: a job comes at the same weekday and hour, in the log's own
+time zone, as in the log.  Both keep the load in expectation: each week, or user, is drawn once on
+average.
 
-- ``weeks``: as many whole weeks as the log has, one after another.  A week begins at the midnight before the first submission;
-  jobs after the last whole week are left out.  The behaviour of a user extends over weeks; this dependence is lost.
-- ``users``: as many users as the log has, each with all its jobs.  A user that is drawn again is another user, with jobs
-  whole weeks later; those beyond the end come at the beginning.  Jobs without a user (-1) are not changed.
+- ``weeks``: as many whole weeks as the log has, one after another.  A week begins at the midnight
+  before the first submission; jobs after the last whole week are left out.  The behaviour of a user
+  extends over weeks; this dependence is lost.
+- ``users``: as many users as the log has, each with all its jobs.  A user that is drawn again is
+  another user, with jobs whole weeks later; those beyond the end come at the beginning.  Jobs
+  without a user (-1) are not changed.
 
-If the first midnight is before the log's second 0, the log begins whole days earlier (``UnixStartTime``), and all jobs come
-as many days later by its seconds.  So every instant is the same, and no submission is negative.
+If the first midnight is before the log's second 0, the log begins whole days earlier
+(``UnixStartTime``), and all jobs come as many days later by its seconds.  So every instant is the
+same, and no submission is negative.
 
-Source: N. Zakay and D. G. Feitelson, *Workload resampling for performance evaluation of parallel job schedulers*, ICPE 2013 and
-Concurrency and Computation 26 (12), 2014.  They divide a log into its users' streams and combine them again, keeping the cycles
-of day and week.  Only the summary was available: drawing with replacement and the shift of whole weeks are our own reading.
-That paper separates permanent from temporary users; here all are treated alike.
+Source: N. Zakay and D. G. Feitelson, *Workload resampling for performance evaluation of parallel
+job schedulers*, ICPE 2013 and Concurrency and Computation 26 (12), 2014.  They divide a log into
+its users' streams and combine them again, keeping the cycles of day and week.  Only the summary was
+available: drawing with replacement and the shift of whole weeks are our own reading. That paper
+separates permanent from temporary users; here all are treated alike.
 """
 
 from __future__ import annotations
@@ -38,11 +44,13 @@ _SPAN_MAX_S = 400 * 366 * DAY_S
 
 @dataclass(frozen=True)
 class LocalClock:
-    """The clock of a log.  Its local seconds count from the midnight (of local time) of a day before the log's second 0.
+    """The clock of a log.  Its local seconds count from the midnight (of local time) of a day
+    before the log's second 0.
 
     Attributes:
         changes: log seconds at which the clock is set forward or back, ascending.
-        offsets: the additions to log seconds before the first change, between changes, and after the last one.
+        offsets: the additions to log seconds before the first change, between changes, and after
+            the last one.
     """
 
     changes: tuple[int, ...]
@@ -50,7 +58,8 @@ class LocalClock:
 
     @classmethod
     def of(cls, header: Header, first: float, last: float) -> LocalClock:
-        """Return the clock by UnixStartTime and TimeZoneString, for log seconds from ``first`` to ``last`` and a month more.
+        """Return the clock by UnixStartTime and TimeZoneString, for log seconds from ``first`` to
+        ``last`` and a month more.
 
         Without UnixStartTime the log's second 0 is midnight.  An unknown zone counts as UTC.
         """
@@ -86,17 +95,20 @@ class LocalClock:
     def instants(self, local: Column) -> Column:
         """Return the log seconds of local seconds.
 
-        In an hour that occurs twice the first is meant; an hour that is skipped counts as the one after it.
+        In an hour that occurs twice the first is meant; an hour that is skipped counts as the one
+        after it.
         """
         from_local = [
-            change + max(offsets) for change, offsets in zip(self.changes, pairwise(self.offsets), strict=True)
+            change + max(offsets)
+            for change, offsets in zip(self.changes, pairwise(self.offsets), strict=True)
         ]
         place = np.searchsorted(np.array(from_local, np.int64), local, side="right")
         return np.asarray(local - np.array(self.offsets, np.int64)[place])
 
 
 def _change(offset: Callable[[int], int], low: int, before: int) -> int:
-    """Return the first second of a day, after ``low``, at which the offset is no longer ``before``."""
+    """Return the first second of a day, after ``low``, at which the offset is no longer
+    ``before``."""
     high = low + DAY_S
     while high - low > 1:
         middle = (low + high) // 2
@@ -117,7 +129,8 @@ RESAMPLINGS = ("weeks", "users")
 
 @dataclass(frozen=True)
 class _Weeks:
-    """The rows of a log that have an instant, their local seconds from the first midnight, and the number of whole weeks."""
+    """The rows of a log that have an instant, their local seconds from the first midnight, and the
+    number of whole weeks."""
 
     rows: Column
     local: Column
@@ -128,7 +141,8 @@ class _Weeks:
 
 @dataclass(frozen=True)
 class _DrawnWeeks:
-    """The jobs of a resampled log: indices into ``_Weeks``, the copy of each, and its local seconds from the first midnight."""
+    """The jobs of a resampled log: indices into ``_Weeks``, the copy of each, and its local seconds
+    from the first midnight."""
 
     places: Column
     copy: Column
@@ -137,10 +151,12 @@ class _DrawnWeeks:
 
 
 def resampled(log: Log, how: str, seed: int) -> Log:
-    """Return a log made of weeks or users drawn from a log, with jobs numbered from 1 in order of submission.
+    """Return a log made of weeks or users drawn from a log, with jobs numbered from 1 in order of
+    submission.
 
-    A preceding job (field 17) is kept if it is in the same week, or among the jobs of the same drawn user and before the job;
-    else it is dropped, with its think time.  The header contains the draws, and the SHA-256 of the original log.
+    A preceding job (field 17) is kept if it is in the same week, or among the jobs of the same
+    drawn user and before the job; else it is dropped, with its think time.  The header contains the
+    draws, and the SHA-256 of the original log.
 
     Args:
         log: a log of two weeks or more.
@@ -149,17 +165,23 @@ def resampled(log: Log, how: str, seed: int) -> Log:
 
     Raises:
         UsageError: ``how`` is neither, or the seed is negative.
-        InputError: the log is shorter than two weeks, or has no user, or only weeks without a job were drawn.
+        InputError: the log is shorter than two weeks, or has no user, or only weeks without a job
+            were drawn.
     """
     if how not in RESAMPLINGS:
-        raise UsageError(f"resampling {how!r}: use one of {', '.join(RESAMPLINGS)}{suggestion(how, RESAMPLINGS)}")
+        raise UsageError(
+            f"resampling {how!r}: use one of {', '.join(RESAMPLINGS)}{suggestion(how, RESAMPLINGS)}"
+        )
     if seed < 0:
         raise UsageError(f"resampling: the seed is {seed}; use 0 or more")
     weeks = _weeks_of(log, how)
     drawn, said = (_draw_weeks if how == "weeks" else _draw_users)(log, weeks, seed)
     rows = weeks.rows[drawn.places]
     if not len(rows):
-        raise InputError(f"{log.name}: the weeks drawn with seed {seed} have no job, as most of its weeks; take another seed")
+        raise InputError(
+            f"{log.name}: the weeks drawn with seed {seed} have no job, as most of its weeks; take "
+            "another seed"
+        )
     # The log begins whole days earlier if its first midnight would be before second 0.
     midnight = int(weeks.clock.instants(np.array([weeks.start], np.int64))[0])
     days = max(-(midnight // DAY_S), 0)
@@ -184,7 +206,9 @@ def resampled(log: Log, how: str, seed: int) -> Log:
     if days and start is not None:
         # The text of the StartTime would be wrong, and is left out.
         parsed = [(line, parse_header([line])) for line in log.header.lines]
-        kept = [line for line, own in parsed if own.unix_start_time is None and own.start_time is None]
+        kept = [
+            line for line, own in parsed if own.unix_start_time is None and own.start_time is None
+        ]
         log = replace(log, header=parse_header([*kept, f"; UnixStartTime: {start - days * DAY_S}"]))
     return changed(log, columns, note)
 
@@ -195,7 +219,9 @@ def _weeks_of(log: Log, how: str) -> _Weeks:
     submit = np.asarray(log["submit"])[rows]
     days = (float(submit[-1]) - float(submit[0])) / DAY_S if len(rows) else 0.0
     if days > 7 * WEEKS_MAX:
-        raise InputError(f"{log.name}: its submissions span {days / 7:.3g} weeks; {WEEKS_MAX:,} can be resampled")
+        raise InputError(
+            f"{log.name}: its submissions span {days / 7:.3g} weeks; {WEEKS_MAX:,} can be resampled"
+        )
     clock = LocalClock.of(log.header, *(submit[[0, -1]].tolist() if len(rows) else (0, 0)))
     local = clock.local(submit)
     start = int(local[0] // DAY_S) * DAY_S if len(rows) else 0
@@ -204,7 +230,8 @@ def _weeks_of(log: Log, how: str) -> _Weeks:
     count = int((local.max() + DAY_S) // WEEK_S) if len(rows) else 0
     if count < 2:
         raise InputError(
-            f"{log.name}: its submissions span {days:.1f} days; resampling by {how} needs two whole weeks; take a longer log"
+            f"{log.name}: its submissions span {days:.1f} days; resampling by {how} needs two "
+            "whole weeks; take a longer log"
         )
     return _Weeks(rows, local, start, clock, count)
 
@@ -248,7 +275,10 @@ def _draw_users(log: Log, weeks: _Weeks, seed: int) -> tuple[_DrawnWeeks, str]:
     cycle = weeks.count * WEEK_S
     local = np.where(shift[copy] > 0, (local + shift[copy] * WEEK_S) % cycle, local)
     again = int((~is_first).sum())
-    said = f"{counted(len(users), 'user', 'users')} drawn, {len(users) - again} of the log's and {again} of them again"
+    said = (
+        f"{counted(len(users), 'user', 'users')} drawn, {len(users) - again} of the log's and "
+        f"{again} of them again"
+    )
     return _DrawnWeeks(
         places,
         np.concatenate((np.full(len(without_user), _WITHOUT_USER), copy)),
@@ -265,9 +295,11 @@ def _slices(begins: Column, ends: Column) -> tuple[Column, Column]:
 
 
 def _preceding(log: Log, rows: Column, copy: Column) -> tuple[Column | None, int]:
-    """Return the numbers of the preceding jobs in the resampled log, -1 for none, and how many were dropped.
+    """Return the numbers of the preceding jobs in the resampled log, -1 for none, and how many were
+    dropped.
 
-    ``rows``, ``copy``: of each job of the resampled log, in order.  None if no job of the log has a preceding one.
+    ``rows``, ``copy``: of each job of the resampled log, in order.  None if no job of the log has a
+    preceding one.
     """
     before = np.asarray(log["preceding_job"])
     if not (before > 0).any():
@@ -281,6 +313,7 @@ def _preceding(log: Log, rows: Column, copy: Column) -> tuple[Column | None, int
     by_key = np.argsort(keys)
     job = by_key[np.minimum(np.searchsorted(keys[by_key], asked), len(keys) - 1)]
     is_kept = (wanted >= 0) & (keys[job] == asked)
-    # A job that was earlier in the log and comes later now is no predecessor; nor is the job itself.
+    # A job that was earlier in the log and comes later now is no predecessor; nor is the job
+    # itself.
     is_kept &= (job < np.arange(len(rows))) | (wanted > rows)
     return np.where(is_kept, job + 1, -1), int(((before[rows] > 0) & ~is_kept).sum())

@@ -1,6 +1,7 @@
 """The pipeline: steps by name (``duplicate:load=1.4``), with their parameters checked.
 
-Steps run from left to right.  ``deadlines`` needs the responses of a reference schedule: the caller makes it, with EASY.
+Steps run from left to right.  ``deadlines`` needs the responses of a reference schedule: the caller
+makes it, with EASY.
 """
 
 from __future__ import annotations
@@ -12,11 +13,18 @@ from typing import Any
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.workloads.log import Column, Log
 from qbatch.workloads.transform.deadlines import DeadlineLog, with_artificial, with_deadlines
-from qbatch.workloads.transform.load import duplicated, exact_estimates, expanded, taken, users_estimates
+from qbatch.workloads.transform.load import (
+    duplicated,
+    exact_estimates,
+    expanded,
+    taken,
+    users_estimates,
+)
 from qbatch.workloads.transform.resampling import RESAMPLINGS, resampled
 
 Reference = Callable[[Log], Column]
-"""Returns the response of each row in whole seconds under the reference schedule, -1 for rows that do not run."""
+"""Returns the response of each row in whole seconds under the reference schedule, -1 for rows that
+do not run."""
 
 Given = dict[str, Any]
 """Parameters as given: a number, or one of the words of the parameter."""
@@ -26,7 +34,8 @@ Made = Callable[[DeadlineLog, Given, int, Reference], DeadlineLog]
 
 @dataclass(frozen=True)
 class Step:
-    """A step: its description, its parameters with their defaults (None: required), and those that may be left out.
+    """A step: its description, its parameters with their defaults (None: required), and those that
+    may be left out.
 
     ``words``: for each parameter that is not a number, its possible values.
     """
@@ -51,12 +60,19 @@ def _changed(log: DeadlineLog, change: Callable[[Log], Log]) -> DeadlineLog:
 
 
 def _take(log: DeadlineLog, given: Given, seed: int, reference: Reference) -> DeadlineLog:
-    return _changed(log, lambda each: taken(each, skip=_whole("take", "skip", given), first=_whole("take", "first", given)))
+    return _changed(
+        log,
+        lambda each: taken(
+            each, skip=_whole("take", "skip", given), first=_whole("take", "first", given)
+        ),
+    )
 
 
 def _deadlines(log: DeadlineLog, given: Given, seed: int, reference: Reference) -> DeadlineLog:
     responses = reference(log.log)
-    return with_deadlines(log.log, responses, stringency=given["stringency"], share=given["share"], seed=seed)
+    return with_deadlines(
+        log.log, responses, stringency=given["stringency"], share=given["share"], seed=seed
+    )
 
 
 def _estimates(log: DeadlineLog, given: Given, seed: int, reference: Reference) -> DeadlineLog:
@@ -78,30 +94,55 @@ def _resample(log: DeadlineLog, given: Given, seed: int, reference: Reference) -
 STEPS: dict[str, Step] = {
     "take": Step(_take, "FIRST jobs that can run, after SKIP of them", {"skip": 0, "first": 0}),
     "estimates": Step(
-        _estimates, "estimates become the run times; model=tsafrir: what users would request, at most MAX seconds",
-        {"model": "exact"}, optional=("max", "seed"), words={"model": ("exact", "tsafrir")},
+        _estimates,
+        (
+            "estimates become the run times; model=tsafrir: what users would request, at most MAX "
+            "seconds"
+        ),
+        {"model": "exact"},
+        optional=("max", "seed"),
+        words={"model": ("exact", "tsafrir")},
     ),
     "duplicate": Step(
-        lambda log, given, seed, reference: _changed(log, lambda each: duplicated(each, given["load"], seed)),
-        "jobs are submitted twice until the load is LOAD times as high (1 to 2), nested", {"load": None},
+        lambda log, given, seed, reference: _changed(
+            log, lambda each: duplicated(each, given["load"], seed)
+        ),
+        "jobs are submitted twice until the load is LOAD times as high (1 to 2), nested",
+        {"load": None},
     ),
     "expand": Step(
-        lambda log, given, seed, reference: _changed(log, lambda each: expanded(each, given["load"])),
-        "run times and estimates become LOAD times as long", {"load": None},
+        lambda log, given, seed, reference: _changed(
+            log, lambda each: expanded(each, given["load"])
+        ),
+        "run times and estimates become LOAD times as long",
+        {"load": None},
     ),
     "resample": Step(
-        _resample, "BY weeks or users, as many as the log has, drawn with replacement; jobs keep weekday and hour",
-        {"by": "weeks"}, optional=("seed",), words={"by": RESAMPLINGS},
+        _resample,
+        (
+            "BY weeks or users, as many as the log has, drawn with replacement; jobs keep weekday "
+            "and "
+            "hour"
+        ),
+        {"by": "weeks"},
+        optional=("seed",),
+        words={"by": RESAMPLINGS},
     ),
     "deadlines": Step(
-        _deadlines, "a SHARE of the jobs gets the deadline submission + max(run, (1 - STRINGENCY) x response under EASY)",
+        _deadlines,
+        (
+            "a SHARE of the jobs gets the deadline submission + max(run, (1 - STRINGENCY) x "
+            "response "
+            "under EASY)"
+        ),
         {"stringency": None, "share": 1.0},
     ),
     "artificial": Step(
         lambda log, given, seed, reference: with_artificial(log, factor=given["factor"]),
-        "jobs without a deadline get submission + max(24 h, FACTOR x estimate)", {"factor": 5.0},
+        "jobs without a deadline get submission + max(24 h, FACTOR x estimate)",
+        {"factor": 5.0},
     ),
-}  # fmt: skip
+}
 """The steps by name."""
 
 
@@ -113,33 +154,45 @@ def _whole(step: str, name: str, given: Given) -> int:
 
 
 def read_steps(texts: list[str]) -> list[tuple[Step, Given]]:
-    """Return the steps of texts such as ``deadlines:stringency=0.2,share=0.8``, with their parameters.
+    """Return the steps of texts such as ``deadlines:stringency=0.2,share=0.8``, with their
+    parameters.
 
     Raises:
-        UsageError: a step or parameter is unknown, one is missing, or a value is not a number or word of its parameter.
+        UsageError: a step or parameter is unknown, one is missing, or a value is not a number or
+            word of its parameter.
     """
     found = []
     for text in texts:
         name, _, tail = text.partition(":")
         if name not in STEPS:
-            raise UsageError(f"step {text!r}: there is no step {name!r}{suggestion(name, STEPS)} (known: {', '.join(STEPS)})")
+            raise UsageError(
+                f"step {text!r}: there is no step {name!r}{suggestion(name, STEPS)} (known: "
+                f"{', '.join(STEPS)})"
+            )
         step = STEPS[name]
         given: Given = {key: value for key, value in step.parameters.items() if value is not None}
         for pair in (pair for pair in tail.split(",") if pair):
             key, sign, value = pair.partition("=")
             if not sign or key not in step.names:
                 known = ", ".join(step.names)
-                raise UsageError(f"step {text!r}: {pair!r} is no parameter of it{suggestion(key, step.names)} ({known})")
+                raise UsageError(
+                    f"step {text!r}: {pair!r} is no parameter of it{suggestion(key, step.names)} "
+                    f"({known})"
+                )
             if key not in step.words:
                 given[key] = _number(value, text, key)
             elif value in (words := step.words[key]):
                 given[key] = value
             else:
                 near = suggestion(value, words)
-                raise UsageError(f"step {text!r}: {key}={value[:40]} is none of {', '.join(words)}{near}")
+                raise UsageError(
+                    f"step {text!r}: {key}={value[:40]} is none of {', '.join(words)}{near}"
+                )
         missing = [key for key in step.parameters if key not in given]
         if missing:
-            raise UsageError(f"step {text!r}: {missing[0]} is missing; write {name}:{missing[0]}=NUMBER")
+            raise UsageError(
+                f"step {text!r}: {missing[0]} is missing; write {name}:{missing[0]}=NUMBER"
+            )
         found.append((step, given))
     return found
 

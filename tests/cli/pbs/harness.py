@@ -24,14 +24,24 @@ class Shell:
     def __init__(self, server: FakeServer, directory: Path) -> None:
         self.server = server
         self.directory = directory
-        self.environment = {"QBATCH_SOCKET": server.path, "HOME": "/home/alice", "PATH": "/bin", "LOGNAME": "alice"}
+        self.environment = {
+            "QBATCH_SOCKET": server.path,
+            "HOME": "/home/alice",
+            "PATH": "/bin",
+            "LOGNAME": "alice",
+        }
         self.stdin = b""
         self.invoked_as = ""
 
     def run(self, command: str, *arguments: str, **environment: str) -> Result:
         out, err = io.StringIO(), io.StringIO()
         here = Surroundings(
-            {**self.environment, **environment}, str(self.directory), io.BytesIO(self.stdin), out, err, self.invoked_as
+            {**self.environment, **environment},
+            str(self.directory),
+            io.BytesIO(self.stdin),
+            out,
+            err,
+            self.invoked_as,
         )
         code = command_of(command).run(list(arguments), here)
         return Result(code, out.getvalue(), err.getvalue())
@@ -59,10 +69,23 @@ def job(sequence: int = 1, state: str = "R", **fields: object) -> JobRecord:
         "exec_host": "n0/0*2+n1/0*2" if running or state == "F" else "",
         "exec_vnode": "(n0:ncpus=2)+(n1:ncpus=2)" if running or state == "F" else "",
         "resources": {
-            "mem": "8gb", "ncpus": "4", "nodect": "2", "place": "free", "select": "2:ncpus=2", "walltime": "02:00:00",
+            "mem": "8gb",
+            "ncpus": "4",
+            "nodect": "2",
+            "place": "free",
+            "select": "2:ncpus=2",
+            "walltime": "02:00:00",
         },
-        "used": {"cpupercent": "99", "cput": "00:59:00", "mem": "1024kb", "ncpus": "4", "vmem": "1mb",
-                 "walltime": "01:00:00"} if running or state == "F" else {},
+        "used": {
+            "cpupercent": "99",
+            "cput": "00:59:00",
+            "mem": "1024kb",
+            "ncpus": "4",
+            "vmem": "1mb",
+            "walltime": "01:00:00",
+        }
+        if running or state == "F"
+        else {},
         "exit_status": 0 if state == "F" else None,
         "output": "host:/home/alice/job.sh.o1",
         "error": "host:/home/alice/job.sh.e1",
@@ -70,12 +93,27 @@ def job(sequence: int = 1, state: str = "R", **fields: object) -> JobRecord:
         "submit_arguments": "-l select=2 job.sh",
         "comment": "Job run at Fri Nov 20 at 11:55 on (n0:ncpus=2)+(n1:ncpus=2)" if running else "",
         "session": 4242 if running else None,
-    }  # fmt: skip
+    }
     given.update(fields)
     return JobRecord(**given)  # type: ignore[arg-type]
 
 
 def jobs() -> list[JobRecord]:
-    array = job(5, "B", id="5[].qbatch", is_array=True, array_submitted="1-3", array_remaining="2-3",
-                array_counts={"Q": 2, "R": 0, "E": 0, "X": 1}, exec_host="", session=None)  # fmt: skip
-    return [job(1), job(2, "Q"), job(3, "F"), job(4, "H", hold="u", user="bob", owner="bob@host"), array]
+    array = job(
+        5,
+        "B",
+        id="5[].qbatch",
+        is_array=True,
+        array_submitted="1-3",
+        array_remaining="2-3",
+        array_counts={"Q": 2, "R": 0, "E": 0, "X": 1},
+        exec_host="",
+        session=None,
+    )
+    return [
+        job(1),
+        job(2, "Q"),
+        job(3, "F"),
+        job(4, "H", hold="u", user="bob", owner="bob@host"),
+        array,
+    ]

@@ -1,5 +1,6 @@
-"""NorduGrid ARC (src/services/a-rex/lrms/pbspro/submit-pbspro-job.in): a script with the directives that it writes is submitted
-as it does it, ``qsub -S /bin/bash``, with and without a file system that the nodes share, and runs."""
+"""NorduGrid ARC (src/services/a-rex/lrms/pbspro/submit-pbspro-job.in): a script with the directives
+that it writes is submitted as it does it, ``qsub -S /bin/bash``, with and without a file system
+that the nodes share, and runs."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ import pytest
 
 from qbatch.library.private_server import PrivateServer
 
-pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="the process executor needs /proc")
+pytestmark = pytest.mark.skipif(
+    not os.path.exists("/proc/self/stat"), reason="the process executor needs /proc"
+)
 
 CONFIG = """
 login_shell = false
@@ -37,7 +40,8 @@ def script(session: Path, scratch: Path, *, is_shared: bool) -> str:
     directory = session if is_shared else scratch / identifier
     return (
         "# PBSPro batch job script built by arex\n#PBS -m n\n#PBS -r n\n"
-        f"#PBS -o '{session}.comment'\n#PBS -j oe\n\n#PBS -q grid\n#PBS -p 0\n#PBS Account_Name=vo\n"
+        f"#PBS -o '{session}.comment'\n#PBS -j oe\n\n#PBS -q grid\n#PBS -p 0\n#PBS "
+        "Account_Name=vo\n"
         "#PBS -WJob_Name='N1st_job'\n#PBS -l select=1:ncpus=2:mem=200mb\n#PBS -l place=free:excl\n"
         "#PBS -l cput=10:0\n#PBS -l walltime=5:0\n"
         f"{'' if is_shared else staging}"
@@ -62,7 +66,13 @@ def test_what_it_generates_is_taken_and_runs(tmp_path: Path, is_shared: bool) ->
 
         def run(*command: str) -> str:
             done = subprocess.run(
-                command, env=environment, cwd=session, capture_output=True, text=True, timeout=60, check=False
+                command,
+                env=environment,
+                cwd=session,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
             )
             assert (done.returncode, done.stderr) == (0, ""), done
             return done.stdout
@@ -72,8 +82,15 @@ def test_what_it_generates_is_taken_and_runs(tmp_path: Path, is_shared: bool) ->
         while "job_state = F" not in (shown := run("qstat", "-x", "-f", "-w", job)):
             assert time.monotonic() < deadline, shown
             time.sleep(0.1)
-    for line in ("Job_Name = N1st_job", "Account_Name = vo", "Rerunable = False", "Join_Path = oe", "Exit_status = 0",
-                 "Resource_List.place = free:excl", "Resource_List.cput = "):  # fmt: skip
+    for line in (
+        "Job_Name = N1st_job",
+        "Account_Name = vo",
+        "Rerunable = False",
+        "Join_Path = oe",
+        "Exit_status = 0",
+        "Resource_List.place = free:excl",
+        "Resource_List.cput = ",
+    ):
         assert f"    {line}" in shown, line
     assert (session / "output").read_text() == "data\n"
     assert Path(f"{session}.comment").read_text() == "said\n"

@@ -1,4 +1,5 @@
-"""What the real clients make of our output: their parsers, written again from docs/spec/pbs.md section 7."""
+"""What the real clients make of our output: their parsers, written again from docs/spec/pbs.md
+section 7."""
 
 from __future__ import annotations
 
@@ -34,11 +35,16 @@ def test_parsl_pbspro(shell: Shell) -> None:
     assert "\n" not in identifier
     result = shell.run("qstat", "-x", "-f", "-F", "json", "1.qbatch", "3.qbatch", "777.qbatch")
     jobs = json.loads(result.out)["Jobs"]
-    assert {name: entry["job_state"] for name, entry in jobs.items()} == {"1.qbatch": "R", "3.qbatch": "F"}
+    assert {name: entry["job_state"] for name, entry in jobs.items()} == {
+        "1.qbatch": "R",
+        "3.qbatch": "F",
+    }
 
 
 def test_parsl_torque_reads_the_table(shell: Shell) -> None:
-    long = job(1234567, id="1234567[1000].qbatch", name="a name that is long", user="somebody-with-a-name")
+    long = job(
+        1234567, id="1234567[1000].qbatch", name="a name that is long", user="somebody-with-a-name"
+    )
     shell.server.jobs[long.id] = long
     whole = ["1.qbatch", "2.qbatch", long.id]
     for environment in ({}, {"QBATCH_DIALECT": "torque"}):
@@ -59,8 +65,12 @@ def test_psij(shell: Shell) -> None:
     for entry in json.loads(result.out)["Jobs"].values():
         assert entry["job_state"] in OPENPBS_STATES
         assert entry["job_state"] != "F" or isinstance(entry["Exit_status"], int)
-    assert json.loads(shell.run("qstat", "-f", "-F", "json", "-x", "3", QBATCH_DIALECT="torque").out)["Jobs"][
-        "3.qbatch"]["job_state"] in OPENPBS_STATES  # fmt: skip
+    assert (
+        json.loads(shell.run("qstat", "-f", "-F", "json", "-x", "3", QBATCH_DIALECT="torque").out)[
+            "Jobs"
+        ]["3.qbatch"]["job_state"]
+        in OPENPBS_STATES
+    )
     listed = shell.run("qstat", "-u", "bob").out.split("\n")[2:]
     assert "4.qbatch" in [line.split()[0] for line in listed if line.split()]
 
@@ -143,7 +153,11 @@ def test_batchspawner(shell: Shell) -> None:
 def test_cylc(shell: Shell) -> None:
     found = re.search(r"^\s*(?P<id>\d+)", shell.run("qsub", "job.sh").out)
     assert found is not None
-    listed = [line.split()[0].split(".")[0] for line in shell.run("qstat", "1", "2", "999").out.splitlines() if line]
+    listed = [
+        line.split()[0].split(".")[0]
+        for line in shell.run("qstat", "1", "2", "999").out.splitlines()
+        if line
+    ]
     assert {"1", "2"} <= set(listed)
     missing = shell.run("qstat", "1", QBATCH_SOCKET=str(shell.directory / "none"))
     assert missing.code == 255
@@ -192,11 +206,15 @@ def test_nextflow(shell: Shell) -> None:
     out = shell.run("qsub", "-N", "nf-task", "job.sh").out
     assert len([line for line in out.splitlines() if line]) == 1
     server = next(
-        line.split()[1] for line in shell.run("qstat", "-B", "-f").out.splitlines() if line.split()[0] == "Server:"
+        line.split()[1]
+        for line in shell.run("qstat", "-B", "-f").out.splitlines()
+        if line.split()[0] == "Server:"
     )
     for options in (["-f", "-1"], ["-f", "-1", "batch"], ["-f", f"@{server}"], ["-f", "batch"]):
         result = shell.run("qstat", *options)
-        lines = [line for line in result.out.splitlines() if re.match(r"(Job Id:|\s*job_state =)", line)]
+        lines = [
+            line for line in result.out.splitlines() if re.match(r"(Job Id:|\s*job_state =)", line)
+        ]
         states = {
             first.split(":", 1)[1].strip(): second.split("=")[1].strip()
             for first, second in zip(lines[::2], lines[1::2], strict=True)
@@ -206,10 +224,16 @@ def test_nextflow(shell: Shell) -> None:
 
 
 def test_toil(shell: Shell) -> None:
-    words = "-S /bin/sh -V -N toil_job_1 -v A=1,B=2 -l mem=953674K,ncpus=1 -o /x/${PBS_JOBID}.out job.sh"
+    words = (
+        "-S /bin/sh -V -N toil_job_1 -v A=1,B=2 -l mem=953674K,ncpus=1 -o /x/${PBS_JOBID}.out "
+        "job.sh"
+    )
     assert shell.run("qsub", *words.split()).out.strip().split(".")[0] == "1"
     lines = shell.run("qstat", "-x", "1", "3").out.strip().split("\n")
-    assert {line.split()[0].split(".")[0]: line.split()[4] for line in lines[2:]} == {"1": "R", "3": "F"}
+    assert {line.split()[0].split(".")[0]: line.split()[4] for line in lines[2:]} == {
+        "1": "R",
+        "3": "F",
+    }
     for environment, key in (({}, "Exit_status"), ({"QBATCH_DIALECT": "torque"}, "exit_status")):
         full = shell.run("qstat", "-f", *([] if environment else ["-x"]), "3", **environment).out
         assert any(line.strip().split(" = ") == [key, "0"] for line in full.splitlines())
@@ -219,13 +243,19 @@ def test_gc3pie(shell: Shell) -> None:
     row = next(line for line in shell.run("qstat", "1").out.splitlines() if line.startswith("1"))
     assert row.split()[4] == "R"
     trace = shell.run("tracejob", "1").out
-    assert re.search(r"^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d  S    Job Queued at request of ", trace, re.MULTILINE)
+    assert re.search(
+        r"^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d  S    Job Queued at request of ", trace, re.MULTILINE
+    )
 
 
 def test_fireworks_counts_rows(shell: Shell) -> None:
     assert re.search(r"(\d+)", shell.run("qsub", "job.sh").out)
     out = shell.run("qstat", "-u", "alice").out
-    rows = [line for line in out.split("\n") if line.strip() and line.split()[0].split(".")[0].rstrip("[]").isdigit()]
+    rows = [
+        line
+        for line in out.split("\n")
+        if line.strip() and line.split()[0].split(".")[0].rstrip("[]").isdigit()
+    ]
     assert len(rows) == 3
 
 
@@ -237,5 +267,7 @@ def test_cromwell_asks_the_exit_code(shell: Shell) -> None:
 
 
 def test_exec_host_names_stay_free_of_dots(shell: Shell) -> None:
-    shell.server.hosts = [HostRecord(name="n1", pool="p", state="offline", cpus=4, comment="drained by root")]
+    shell.server.hosts = [
+        HostRecord(name="n1", pool="p", state="offline", cpus=4, comment="drained by root")
+    ]
     assert shell.run("pbsnodes", "-l").out == "n1                   offline drained by root\n"

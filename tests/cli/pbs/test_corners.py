@@ -1,4 +1,5 @@
-"""Corners of the contract: other servers, Torque's own words, what is shown of a submission as PBS shows it."""
+"""Corners of the contract: other servers, Torque's own words, what is shown of a submission as PBS
+shows it."""
 
 from __future__ import annotations
 
@@ -19,11 +20,31 @@ NO_SERVER = "cannot connect to server x (errno=15008); this one is qbatch"
 
 @pytest.mark.parametrize(
     "line",
-    ["qstat @x", "qstat batch@x", "qstat 1@x", "qstat -f 1.qbatch@x", "qstat -Q @x", "qstat -q batch@x", "qstat -B x",
-     "qdel 1@x", "qhold 1@x", "qsig -s USR1 1@x", "qalter -p 1 1@x", "tracejob 1@x", "qselect -q @x", "qmove batch@x 1",
-     "qenable batch@x", "pbsnodes -s x -a", "pbsnodes -s x -o n1", "qrun 1@x", "qterm x", "qmgr @x -c list_server",
-     "qmgr -c list_queue_batch@x", "qmgr -c set_node_n1,n2@x_state=offline"],
-)  # fmt: skip
+    [
+        "qstat @x",
+        "qstat batch@x",
+        "qstat 1@x",
+        "qstat -f 1.qbatch@x",
+        "qstat -Q @x",
+        "qstat -q batch@x",
+        "qstat -B x",
+        "qdel 1@x",
+        "qhold 1@x",
+        "qsig -s USR1 1@x",
+        "qalter -p 1 1@x",
+        "tracejob 1@x",
+        "qselect -q @x",
+        "qmove batch@x 1",
+        "qenable batch@x",
+        "pbsnodes -s x -a",
+        "pbsnodes -s x -o n1",
+        "qrun 1@x",
+        "qterm x",
+        "qmgr @x -c list_server",
+        "qmgr -c list_queue_batch@x",
+        "qmgr -c set_node_n1,n2@x_state=offline",
+    ],
+)
 def test_a_server_that_is_not_this_one_cannot_be_connected_to(line: str, shell: Shell) -> None:
     command, *arguments = line.split()
     arguments = [argument.replace("_", " ") for argument in arguments]
@@ -32,9 +53,18 @@ def test_a_server_that_is_not_this_one_cannot_be_connected_to(line: str, shell: 
 
 @pytest.mark.parametrize("server", ["qbatch", "localhost"])
 def test_this_server_may_be_named(server: str, shell: Shell) -> None:
-    for line in (f"qstat @{server}", f"qstat batch@{server}", f"qstat 1@{server}", f"qstat -B {server}", f"qstat -Q @{server}",
-                 f"pbsnodes -s {server} -a", f"qselect -q @{server}", f"qmgr -c list_queue_@{server}", f"qmgr {server} -c p_s",
-                 "qmgr -c list_queue_@default"):  # fmt: skip
+    for line in (
+        f"qstat @{server}",
+        f"qstat batch@{server}",
+        f"qstat 1@{server}",
+        f"qstat -B {server}",
+        f"qstat -Q @{server}",
+        f"pbsnodes -s {server} -a",
+        f"qselect -q @{server}",
+        f"qmgr -c list_queue_@{server}",
+        f"qmgr {server} -c p_s",
+        "qmgr -c list_queue_@default",
+    ):
         command, *arguments = line.split()
         arguments = [argument.replace("_", " ") for argument in arguments]
         result = shell.run(command, *arguments)
@@ -57,18 +87,29 @@ def test_torque_says_of_a_completed_job_that_it_is_complete(shell: Shell) -> Non
 
 def test_torque_shows_hosts_and_its_version_in_its_own_way(shell: Shell) -> None:
     shell.server.hosts = [
-        HostRecord(name="n1", pool="main", state="job-busy", cpus=2, cpus_used=2, memory=8 << 30, memory_used=2 << 30,
-                   jobs=("1.qbatch", "2.qbatch")),
+        HostRecord(
+            name="n1",
+            pool="main",
+            state="job-busy",
+            cpus=2,
+            cpus_used=2,
+            memory=8 << 30,
+            memory_used=2 << 30,
+            jobs=("1.qbatch", "2.qbatch"),
+        ),
         HostRecord(name="n2", pool="main", state="offline", cpus=4, comment="disk"),
-    ]  # fmt: skip
+    ]
     assert shell.run("pbsnodes", "-a", **TORQUE).out == (
-        "n1\n     state = job-exclusive\n     power_state = Running\n     np = 2\n     ntype = cluster\n"
+        "n1\n     state = job-exclusive\n     power_state = Running\n     np = 2\n     ntype = "
+        "cluster\n"
         "     jobs = 0/1.qbatch, 1/2.qbatch\n"
-        "     status = rectime=1790000000,jobs=1.qbatch 2.qbatch,state=job-exclusive,ncpus=2,totmem=8388608kb,"
+        "     status = rectime=1790000000,jobs=1.qbatch "
+        "2.qbatch,state=job-exclusive,ncpus=2,totmem=8388608kb,"
         "availmem=6291456kb,physmem=8388608kb,opsys=linux\n"
         "     mom_service_port = 15002\n     mom_manager_port = 15003\n     gpus = 0\n\n"
         "n2\n     state = offline\n     power_state = Running\n     np = 4\n     ntype = cluster\n"
-        "     status = rectime=1790000000,jobs=,state=offline,ncpus=4,opsys=linux\n     note = disk\n"
+        "     status = rectime=1790000000,jobs=,state=offline,ncpus=4,opsys=linux\n     note = "
+        "disk\n"
         "     mom_service_port = 15002\n     mom_manager_port = 15003\n     gpus = 0\n\n"
     )
     for command in ("pbsnodes", "qstat", "qsub"):
@@ -91,9 +132,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
         yield running
 
 
-def command(server: PrivateServer, directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def command(
+    server: PrivateServer, directory: Path, *words: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        words, cwd=directory, env=server.environment(), capture_output=True, text=True, timeout=60, check=False
+        words,
+        cwd=directory,
+        env=server.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -107,7 +156,9 @@ def command(server: PrivateServer, directory: Path, *words: str) -> subprocess.C
         ("nodes=2", ("place = scatter",)),
     ],
 )
-def test_resources_are_shown_as_pbs_shows_them(server: PrivateServer, tmp_path: Path, asked: str, lines: tuple[str, ...]) -> None:
+def test_resources_are_shown_as_pbs_shows_them(
+    server: PrivateServer, tmp_path: Path, asked: str, lines: tuple[str, ...]
+) -> None:
     options = ("-l", asked) if asked else ()
     job = command(server, tmp_path, "qsub", "-h", *options, "--", "true").stdout.strip()
     shown = command(server, tmp_path, "qstat", "-f", job).stdout
@@ -115,7 +166,9 @@ def test_resources_are_shown_as_pbs_shows_them(server: PrivateServer, tmp_path: 
         assert f"    Resource_List.{line}\n" in shown
 
 
-def test_an_output_on_another_host_is_shown_as_given_and_stays_on_this_machine(server: PrivateServer, tmp_path: Path) -> None:
+def test_an_output_on_another_host_is_shown_as_given_and_stays_on_this_machine(
+    server: PrivateServer, tmp_path: Path
+) -> None:
     options = ("-o", f"otherhost:{tmp_path}/out", "-e", "otherhost:err", "-W", "block=true")
     job = command(server, tmp_path, "qsub", *options, "--", "echo", "said").stdout.strip()
     shown = command(server, tmp_path, "qstat", "-x", "-f", "-w", job).stdout
@@ -126,13 +179,27 @@ def test_an_output_on_another_host_is_shown_as_given_and_stays_on_this_machine(s
     assert command(server, tmp_path, "qbatch", "output", job).stdout == "said\n"
 
 
-def test_a_dependency_on_a_job_of_another_server_is_refused(server: PrivateServer, tmp_path: Path) -> None:
+def test_a_dependency_on_a_job_of_another_server_is_refused(
+    server: PrivateServer, tmp_path: Path
+) -> None:
     first = command(server, tmp_path, "qsub", "-h", "--", "true").stdout.strip()
-    for words in (("qsub", "-W", f"depend=afterany:{first}@x", "--", "true"), ("qalter", "-W", "depend=afterany:1@x", first)):
+    for words in (
+        ("qsub", "-W", f"depend=afterany:{first}@x", "--", "true"),
+        ("qalter", "-W", "depend=afterany:1@x", first),
+    ):
         done = command(server, tmp_path, *words)
         assert (done.returncode, done.stdout) == (255, "")
         assert NO_SERVER in done.stderr
-    named = command(server, tmp_path, "qsub", "-h", "-W", f"depend=afterany:{first}@{os.uname().nodename}", "--", "true")
+    named = command(
+        server,
+        tmp_path,
+        "qsub",
+        "-h",
+        "-W",
+        f"depend=afterany:{first}@{os.uname().nodename}",
+        "--",
+        "true",
+    )
     assert named.returncode == 0, named.stderr
     shown = command(server, tmp_path, "qstat", "-f", "-w", named.stdout.strip()).stdout
     assert f"    depend = afterany:{first}@qbatch\n" in shown

@@ -32,7 +32,9 @@ def test_words_of_a_directive(line: str, words: list[str]) -> None:
     assert scan(f"#!/bin/sh\n{line}\ntrue\n").lines == [words]
 
 
-@pytest.mark.parametrize("line", ["#PBS ", "#PBS", "#PBSX -N x", "# PBS -N x", "#pbs -N x", ":PBS -N x"])
+@pytest.mark.parametrize(
+    "line", ["#PBS ", "#PBS", "#PBSX -N x", "# PBS -N x", "#pbs -N x", ":PBS -N x"]
+)
 def test_lines_that_direct_nothing(line: str) -> None:
     assert scan(f"{line}\ntrue\n").lines == []
 
@@ -40,7 +42,8 @@ def test_lines_that_direct_nothing(line: str) -> None:
 def test_the_first_line_is_no_directive_if_it_names_a_shell() -> None:
     assert scan("#! -N a\n#! -N b\n", "#!").lines == [["-N", "b"]]
     assert scan(": -N x\n#PBS -N y\n").lines == [["-N", "y"]]
-    assert scan("\n#!/bin/bash\n#PBS -N y\n").lines == [["-N", "y"]]  # saga begins with an empty line
+    # Saga begins with an empty line.
+    assert scan("\n#!/bin/bash\n#PBS -N y\n").lines == [["-N", "y"]]
 
 
 def test_other_prefixes_and_none() -> None:
@@ -52,7 +55,10 @@ def test_other_prefixes_and_none() -> None:
 
 
 def test_a_line_goes_on_after_a_backslash() -> None:
-    assert scan("#PBS -l select=1 \\\n#PBS -N x\n#PBS -q y\n").lines == [["-l", "select=1", "-N", "x"], ["-q", "y"]]
+    assert scan("#PBS -l select=1 \\\n#PBS -N x\n#PBS -q y\n").lines == [
+        ["-l", "select=1", "-N", "x"],
+        ["-q", "y"],
+    ]
     assert scan("#PBS -N x \\\n").lines == [["-N", "x"]]
 
 
@@ -71,6 +77,10 @@ def test_no_script_breaks_the_scan(text: str, prefix: str) -> None:
         assert all(isinstance(word, str) for line in found.lines + found.own for word in line)
 
 
-@given(st.lists(st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc")), max_size=12), max_size=5))
+@given(
+    st.lists(
+        st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc")), max_size=12), max_size=5
+    )
+)
 def test_what_a_shell_would_quote_is_read_back(words: list[str]) -> None:
     assert split_words(shlex.join(words)) == words

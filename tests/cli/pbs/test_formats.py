@@ -10,8 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbatch.cli.pbs.format_alternate import Look, alternate_table, hosts_text, start_text
-from qbatch.cli.pbs.format_attributes import host_attributes, job_attributes, torque_host_attributes, variable_list
-from qbatch.cli.pbs.format_full import full_text, json_document, json_value, separated, wrapped, xml_job
+from qbatch.cli.pbs.format_attributes import (
+    host_attributes,
+    job_attributes,
+    torque_host_attributes,
+    variable_list,
+)
+from qbatch.cli.pbs.format_full import (
+    full_text,
+    json_document,
+    json_value,
+    separated,
+    wrapped,
+    xml_job,
+)
 from qbatch.cli.pbs.format_table import job_table, queue_table, shown_id
 from qbatch.cli.pbs.pbsnodes import block_text, summary_line, summary_table
 from qbatch.cli.pbs.text import cell, clock, plain, seconds_of, size_in
@@ -42,10 +54,24 @@ texts = st.one_of(st.text(max_size=60), st.sampled_from(EVIL[:-2]))
 
 def evil_job(text: str) -> JobRecord:
     return job(
-        1, name=text, user=text, owner=text, queue=text, comment=text, exec_host=text, output=text, account=text,
-        submit_arguments=text, variables={text: text, "A": text}, resources={"ncpus": "1", text or "x": text},
-        depend=text, extra={text or "x": text}, project=text, shell=text, directory=text,
-    )  # fmt: skip
+        1,
+        name=text,
+        user=text,
+        owner=text,
+        queue=text,
+        comment=text,
+        exec_host=text,
+        output=text,
+        account=text,
+        submit_arguments=text,
+        variables={text: text, "A": text},
+        resources={"ncpus": "1", text or "x": text},
+        depend=text,
+        extra={text or "x": text},
+        project=text,
+        shell=text,
+        directory=text,
+    )
 
 
 def is_safe(text: str) -> bool:
@@ -62,7 +88,12 @@ def test_no_name_reaches_a_terminal_or_fakes_a_line(text: str) -> None:
         assert row.count("\n") == 1
         assert len(row.split()) == 6
         assert row.split()[4] == "R"
-    for look in (Look(), Look(has_hosts=True, has_comments=True), Look(is_wide=True), Look(has_estimates=True)):
+    for look in (
+        Look(),
+        Look(has_hosts=True, has_comments=True),
+        Look(is_wide=True),
+        Look(has_estimates=True),
+    ):
         assert is_safe(alternate_table([record], "qbatch", NOW, look))
     for is_wide in (False, True):
         block = full_text("Job Id: 1.qbatch", attributes, is_wide)
@@ -77,7 +108,15 @@ def test_no_name_reaches_a_terminal_or_fakes_a_line(text: str) -> None:
     assert [node.text for node in tree.findall("job_state")] == ["R"]
     queue = QueueRecord(name=text, comment=text)
     assert is_safe(queue_table([queue]))
-    host = HostRecord(name=text or "h", pool=text, state="free", cpus=1, comment=text, jobs=(text,), queues=(text,))
+    host = HostRecord(
+        name=text or "h",
+        pool=text,
+        state="free",
+        cpus=1,
+        comment=text,
+        jobs=(text,),
+        queues=(text,),
+    )
     assert is_safe(
         block_text(host.name, host_attributes(host, "1"))
         + block_text(host.name, torque_host_attributes(host, NOW))
@@ -114,7 +153,9 @@ def test_a_cell_fits_is_one_word_and_marks_what_is_missing(text: str, width: int
     shown = cell(text, width)
     assert 1 <= len(shown) <= width
     assert len(shown.split()) == 1
-    assert (len(text) > width) == (shown.endswith("*") and len(shown) == width and text != shown) or "*" in text
+    assert (len(text) > width) == (
+        shown.endswith("*") and len(shown) == width and text != shown
+    ) or "*" in text
 
 
 @given(texts, texts, texts, st.integers(1, 10**12), st.sampled_from("QRHWBFX"))
@@ -138,15 +179,18 @@ def test_truncation() -> None:
 
 
 names = st.text(
-    alphabet=st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=","), min_size=1, max_size=40
+    alphabet=st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=","),
+    min_size=1,
+    max_size=40,
 )
 
 
 @given(
     names,
-    st.lists(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=126), max_size=120), max_size=8).map(
-        ",".join
-    ),
+    st.lists(
+        st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=126), max_size=120),
+        max_size=8,
+    ).map(",".join),
 )
 def test_wrapping_loses_nothing(name: str, value: str) -> None:
     text = wrapped(name, value)
@@ -157,7 +201,11 @@ def test_wrapping_loses_nothing(name: str, value: str) -> None:
 
 
 @given(
-    st.dictionaries(st.from_regex(r"[A-Z_]{1,8}", fullmatch=True), st.text(alphabet="ab,\\= ", max_size=10), max_size=5)
+    st.dictionaries(
+        st.from_regex(r"[A-Z_]{1,8}", fullmatch=True),
+        st.text(alphabet="ab,\\= ", max_size=10),
+        max_size=5,
+    )
 )
 def test_variable_lists_can_be_split_again(variables: dict[str, str]) -> None:
     parts: list[str] = [""]
@@ -175,7 +223,11 @@ def test_variable_lists_can_be_split_again(variables: dict[str, str]) -> None:
 
 
 @given(
-    st.one_of(st.integers().map(str), st.floats(allow_nan=False, allow_infinity=False).map(str), st.text(max_size=20))
+    st.one_of(
+        st.integers().map(str),
+        st.floats(allow_nan=False, allow_infinity=False).map(str),
+        st.text(max_size=20),
+    )
 )
 def test_a_value_is_a_number_only_if_json_reads_one(value: str) -> None:
     shown = json.loads(json_document("s", "v", 0, "x", {"a": json_value("a", value)}))["x"]["a"]
@@ -183,17 +235,28 @@ def test_a_value_is_a_number_only_if_json_reads_one(value: str) -> None:
         assert shown == value
     else:
         assert shown == json.loads(value)
-    assert isinstance(json.loads(json_document("s", "v", 0, "x", {"a": json_value("Job_Name", "5")}))["x"]["a"], str)
+    assert isinstance(
+        json.loads(json_document("s", "v", 0, "x", {"a": json_value("Job_Name", "5")}))["x"]["a"],
+        str,
+    )
 
 
 @pytest.mark.parametrize(
-    "value", ["007", "+1", "0x10", "1.", ".5", "NaN", "Infinity", "1e999", "1_000", "²", "true", "null", ""]
+    "value",
+    ["007", "+1", "0x10", "1.", ".5", "NaN", "Infinity", "1e999", "1_000", "²", "true", "null", ""],
 )
 def test_what_is_no_number_stays_text(value: str) -> None:
-    assert json.loads(json_document("s", "v", 0, "x", {"a": json_value("a", value)}))["x"]["a"] == value
+    assert (
+        json.loads(json_document("s", "v", 0, "x", {"a": json_value("a", value)}))["x"]["a"]
+        == value
+    )
 
 
-@given(st.integers(0, 2**60), st.sampled_from(["b", "kb", "mb", "gb", "tb", "kw"]), st.sampled_from(["", "g", "w"]))
+@given(
+    st.integers(0, 2**60),
+    st.sampled_from(["b", "kb", "mb", "gb", "tb", "kw"]),
+    st.sampled_from(["", "g", "w"]),
+)
 def test_sizes_fit_their_column(number: int, suffix: str, unit: str) -> None:
     shown = size_in(f"{number % 10**6}{suffix}", unit)
     assert len(shown) <= 6
@@ -210,7 +273,12 @@ def test_sizes_as_pbs_shows_them() -> None:
     ]
     assert [size_in("8gb", unit) for unit in ("g", "w")] == ["8gb", "1024mw"]
     assert size_in("1mb", "g") == "1gb"
-    assert (clock(3661), clock(-5), seconds_of("1:01:01"), seconds_of("x")) == ("01:01:01", "00:00:00", 3661, 0)
+    assert (clock(3661), clock(-5), seconds_of("1:01:01"), seconds_of("x")) == (
+        "01:01:01",
+        "00:00:00",
+        3661,
+        0,
+    )
 
 
 def test_hosts_are_broken_before_a_plus_and_lose_their_domains() -> None:
@@ -235,7 +303,9 @@ def test_estimates_in_wide_tables() -> None:
 def test_attributes_have_the_names_by_which_they_are_given() -> None:
     names = {
         each.name: each.value
-        for each in job_attributes(job(1, extra={"remove": "oe", "user_list": "bob", "sandbox": "HOME"}))
+        for each in job_attributes(
+            job(1, extra={"remove": "oe", "user_list": "bob", "sandbox": "HOME"})
+        )
     }
     assert (names["Remove_Files"], names["User_List"], names["sandbox"]) == ("oe", "bob", "HOME")
     assert not {"remove", "user_list"} & set(names)

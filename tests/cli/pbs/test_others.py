@@ -12,7 +12,9 @@ from tests.cli.pbs.harness import Shell, job
 
 def sent(shell: Shell) -> object:
     request = shell.server.requests[-1]
-    return type(request)(**{**{name: getattr(request, name) for name in request.__struct_fields__}, "id": 0})
+    return type(request)(
+        **{**{name: getattr(request, name) for name in request.__struct_fields__}, "id": 0}
+    )
 
 
 @pytest.mark.parametrize(
@@ -23,8 +25,10 @@ def sent(shell: Shell) -> object:
         ("qdel -W delay=30 1", requests.Delete(jobs=("1",), grace=30.0)),
         ("qdel -W 5 -m bye 1", requests.Delete(jobs=("1",), grace=5.0, message="bye")),
         ("qdel -p 1", requests.Delete(jobs=("1",), is_forced=True)),
-        ("qdel -x -W force,suppress_email=-1 3[1-2].qbatch", requests.Delete(
-            jobs=("3[1].qbatch", "3[2].qbatch"), is_forced=True, with_history=True)),
+        (
+            "qdel -x -W force,suppress_email=-1 3[1-2].qbatch",
+            requests.Delete(jobs=("3[1].qbatch", "3[2].qbatch"), is_forced=True, with_history=True),
+        ),
         ("qhold 2", requests.Hold(jobs=("2",), kinds="u")),
         ("qhold -h uo 2", requests.Hold(jobs=("2",), kinds="uo")),
         ("qrls -h s 2", requests.Release(jobs=("2",), kinds="s")),
@@ -45,19 +49,48 @@ def sent(shell: Shell) -> object:
         ("qdisable batch@qbatch", requests.QueueControl(queues=("batch",), enabled=False)),
         ("qstart @qbatch", requests.QueueControl(queues=("batch",), started=True)),
         ("qstop batch", requests.QueueControl(queues=("batch",), started=False)),
-        ("pbsnodes -o n1 -C broken", requests.HostControl(hosts=("n1",), action="drain", comment="broken")),
+        (
+            "pbsnodes -o n1 -C broken",
+            requests.HostControl(hosts=("n1",), action="drain", comment="broken"),
+        ),
         ("pbsnodes -r n1", requests.HostControl(hosts=("n1",), action="resume")),
-        ("qalter -l walltime=60 -N x -p 3 2", requests.Alter(jobs=("2",), changes=requests.Changes(
-            resources={"walltime": "60"}, name="x", priority=3))),
-        ("qalter -h n -r n -W depend=afterok:1,umask=22 2", requests.Alter(jobs=("2",), changes=requests.Changes(
-            hold="n", is_rerunnable=False, depend="afterok:1", umask=0o22))),
+        (
+            "qalter -l walltime=60 -N x -p 3 2",
+            requests.Alter(
+                jobs=("2",),
+                changes=requests.Changes(resources={"walltime": "60"}, name="x", priority=3),
+            ),
+        ),
+        (
+            "qalter -h n -r n -W depend=afterok:1,umask=22 2",
+            requests.Alter(
+                jobs=("2",),
+                changes=requests.Changes(
+                    hold="n", is_rerunnable=False, depend="afterok:1", umask=0o22
+                ),
+            ),
+        ),
         ("qalter -t %5 2[]", requests.Alter(jobs=("2[]",), changes=requests.Changes(slot_limit=5))),
-        ("qalter -o /x/ -e host:/y -j oe -k o -m n -M a -S /bin/sh -A b -P c -c n 2", requests.Alter(
-            jobs=("2",), changes=requests.Changes(output="/x/", error="host:/y", join="oe", keep="o", mail_points="n",
-                                                  mail_users="a", shell="/bin/sh", account="b", project="c",
-                                                  checkpoint="n"))),
+        (
+            "qalter -o /x/ -e host:/y -j oe -k o -m n -M a -S /bin/sh -A b -P c -c n 2",
+            requests.Alter(
+                jobs=("2",),
+                changes=requests.Changes(
+                    output="/x/",
+                    error="host:/y",
+                    join="oe",
+                    keep="o",
+                    mail_points="n",
+                    mail_users="a",
+                    shell="/bin/sh",
+                    account="b",
+                    project="c",
+                    checkpoint="n",
+                ),
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_each_command_asks_for(line: str, request_: object, shell: Shell) -> None:
     command, *arguments = line.split()
     result = shell.run(command, *arguments)
@@ -69,12 +102,43 @@ def test_what_each_command_asks_for(line: str, request_: object, shell: Shell) -
 
 @pytest.mark.parametrize(
     "line",
-    ["qdel", "qdel -W soon 1", "qhold", "qhold -h z 1", "qhold -h nu 1", "qrls -h", "qmove batch", "qmove 1 2", "qmsg hi",
-     "qrerun", "qrerun -W x 1", "qsig", "qsig -Z 1", "qorder 1", "qorder 1 2 3", "qenable", "qdisable", "qstart",
-     "qstop", "qalter 1", "qalter -t 5 1", "qalter -l walltime=x 1", "qalter -p 9999 1", "qselect 1", "qselect -s z",
-     "qselect -l ncpus", "qselect -l ncpus.xx.4", "qselect -p x", "qselect -a x", "pbsnodes -o", "pbsnodes -o -r n1",
-     "pbsnodes -F xml", "tracejob", "tracejob -n x 1"],
-)  # fmt: skip
+    [
+        "qdel",
+        "qdel -W soon 1",
+        "qhold",
+        "qhold -h z 1",
+        "qhold -h nu 1",
+        "qrls -h",
+        "qmove batch",
+        "qmove 1 2",
+        "qmsg hi",
+        "qrerun",
+        "qrerun -W x 1",
+        "qsig",
+        "qsig -Z 1",
+        "qorder 1",
+        "qorder 1 2 3",
+        "qenable",
+        "qdisable",
+        "qstart",
+        "qstop",
+        "qalter 1",
+        "qalter -t 5 1",
+        "qalter -l walltime=x 1",
+        "qalter -p 9999 1",
+        "qselect 1",
+        "qselect -s z",
+        "qselect -l ncpus",
+        "qselect -l ncpus.xx.4",
+        "qselect -p x",
+        "qselect -a x",
+        "pbsnodes -o",
+        "pbsnodes -o -r n1",
+        "pbsnodes -F xml",
+        "tracejob",
+        "tracejob -n x 1",
+    ],
+)
 def test_wrong_usage_is_said_and_nothing_is_sent(line: str, shell: Shell) -> None:
     command, *arguments = line.split()
     result = shell.run(command, *arguments)
@@ -89,21 +153,31 @@ def test_errors_of_jobs(command: str, shell: Shell) -> None:
     assert shell.run(command, "1", "999") == (153, "", f"{command}: Unknown Job Id 999.qbatch\n")
     both = f"{command}: Unknown Job Id 999.qbatch\n{command}: Job has finished 3.qbatch\n"
     assert shell.run(command, "999", "3", "1") == (35, "", both)
-    assert shell.run(command, "x1", "1") == (1, "", f"{command}: illegally formed job identifier: x1\n")
+    assert shell.run(command, "x1", "1") == (
+        1,
+        "",
+        f"{command}: illegally formed job identifier: x1\n",
+    )
 
 
 @pytest.mark.parametrize(
     ("code", "exit_code", "line"),
     [
         ("not-permitted", 159, "qdel: Unauthorized Request 1.qbatch (the job belongs to bob)"),
-        ("bad-state", 168, "qdel: Request invalid for state of job 1.qbatch (the job belongs to bob)"),
+        (
+            "bad-state",
+            168,
+            "qdel: Request invalid for state of job 1.qbatch (the job belongs to bob)",
+        ),
         ("never-fits", 196, "qdel: the job belongs to bob 1.qbatch"),
         ("unknown-queue", 170, "qdel: Unknown queue 1.qbatch (the job belongs to bob)"),
     ],
 )
 def test_other_refusals(code: str, exit_code: int, line: str, shell: Shell) -> None:
     error = Refusal(code, "the job belongs to bob", "1.qbatch").record
-    shell.server.overrides["Delete"] = lambda _: Outcomes(outcomes=(Outcome(name="1", error=error),))
+    shell.server.overrides["Delete"] = lambda _: Outcomes(
+        outcomes=(Outcome(name="1", error=error),)
+    )
     assert shell.run("qdel", "1") == (exit_code, "", line + "\n")
 
     def refuse(_: object) -> Outcomes:
@@ -115,7 +189,9 @@ def test_other_refusals(code: str, exit_code: int, line: str, shell: Shell) -> N
 
 def test_the_words_of_pbs_are_not_said_twice(shell: Shell) -> None:
     error = Refusal("not-permitted", "Unauthorized Request 1.qbatch", "1.qbatch").record
-    shell.server.overrides["Delete"] = lambda _: Outcomes(outcomes=(Outcome(name="1", error=error),))
+    shell.server.overrides["Delete"] = lambda _: Outcomes(
+        outcomes=(Outcome(name="1", error=error),)
+    )
     assert shell.run("qdel", "1").err == "qdel: Unauthorized Request 1.qbatch\n"
 
 
@@ -132,12 +208,27 @@ def test_all_is_every_job_of_mine(shell: Shell, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ("", "1 2 4 5[]"), ("-u bob", "4"), ("-s R", "1"), ("-x", "1 2 3 4 5[]"), ("-H", "3"), ("-J", "5[]"),
-        ("-q batch", "1 2 4 5[]"), ("-N other", ""), ("-h u", "4"), ("-h n", "1 2 5[]"), ("-l ncpus.ge.4", "1 2 4 5[]"),
-        ("-l ncpus.gt.4", ""), ("-l walltime.lt.3:00:00,mem=8gb", "1 2 4 5[]"), ("-l place=pack", ""), ("-r n", ""),
-        ("-p .gt.-1", "1 2 4 5[]"), ("-t s.gt.202601010000", "1"), ("-A none", ""), ("-l gpus=1", ""),
+        ("", "1 2 4 5[]"),
+        ("-u bob", "4"),
+        ("-s R", "1"),
+        ("-x", "1 2 3 4 5[]"),
+        ("-H", "3"),
+        ("-J", "5[]"),
+        ("-q batch", "1 2 4 5[]"),
+        ("-N other", ""),
+        ("-h u", "4"),
+        ("-h n", "1 2 5[]"),
+        ("-l ncpus.ge.4", "1 2 4 5[]"),
+        ("-l ncpus.gt.4", ""),
+        ("-l walltime.lt.3:00:00,mem=8gb", "1 2 4 5[]"),
+        ("-l place=pack", ""),
+        ("-r n", ""),
+        ("-p .gt.-1", "1 2 4 5[]"),
+        ("-t s.gt.202601010000", "1"),
+        ("-A none", ""),
+        ("-l gpus=1", ""),
     ],
-)  # fmt: skip
+)
 def test_qselect(options: str, expected: str, shell: Shell) -> None:
     result = shell.run("qselect", *options.split())
     assert (result.code, result.err) == (0, "")
@@ -146,18 +237,33 @@ def test_qselect(options: str, expected: str, shell: Shell) -> None:
 
 def test_qselect_prints_what_the_other_commands_take(shell: Shell) -> None:
     assert shell.run("qselect").out.startswith("1.qbatch\n2.qbatch\n")
-    assert shell.run("qselect", POSIXLY_CORRECT="1").out.startswith("1.qbatch@qbatch\n2.qbatch@qbatch\n")
+    assert shell.run("qselect", POSIXLY_CORRECT="1").out.startswith(
+        "1.qbatch@qbatch\n2.qbatch@qbatch\n"
+    )
     assert shell.run("qselect", "-q", "nope")[::2] == (170, "qselect: Unknown queue nope\n")
 
 
 def test_pbsnodes(shell: Shell) -> None:
     shell.server.hosts = [
-        HostRecord(name="n1", pool="main", state="job-busy", cpus=4, cpus_used=4, memory=8 << 30, memory_used=2 << 30,
-                   jobs=("1.qbatch", "1.qbatch", "2.qbatch"), queues=("batch",)),
-        HostRecord(name="n2", pool="main", state="offline", cpus=64, memory=512 << 30, comment="disk"),
-    ]  # fmt: skip
+        HostRecord(
+            name="n1",
+            pool="main",
+            state="job-busy",
+            cpus=4,
+            cpus_used=4,
+            memory=8 << 30,
+            memory_used=2 << 30,
+            jobs=("1.qbatch", "1.qbatch", "2.qbatch"),
+            queues=("batch",),
+        ),
+        HostRecord(
+            name="n2", pool="main", state="offline", cpus=64, memory=512 << 30, comment="disk"
+        ),
+    ]
     block = shell.run("pbsnodes", "-a").out
-    assert block.startswith("n1\n     Mom = n1\n     ntype = PBS\n     state = job-busy\n     pcpus = 4\n")
+    assert block.startswith(
+        "n1\n     Mom = n1\n     ntype = PBS\n     state = job-busy\n     pcpus = 4\n"
+    )
     assert "     jobs = 1.qbatch/0, 1.qbatch/1, 2.qbatch/2\n" in block
     assert "     resources_available.ncpus = 4\n" in block
     assert "\n\nn2\n" in block
@@ -166,48 +272,102 @@ def test_pbsnodes(shell: Shell) -> None:
     assert nodes["n1"]["resources_available"]["ncpus"] == 4
     assert nodes["n1"]["jobs"] == ["1.qbatch", "2.qbatch"]
     assert shell.run("pbsnodes", "-S").out == (
-        "vnode           state           OS       hardware host            queue        mem     ncpus   nmics   ngpus  "
+        "vnode           state           OS       hardware host            queue        mem     "
+        "ncpus   nmics   ngpus  "
         "comment\n"
-        "--------------- --------------- -------- -------- --------------- ---------- -------- ------- ------- ------- "
+        "--------------- --------------- -------- -------- --------------- ---------- -------- "
+        "------- ------- ------- "
         "---------\n"
-        "n1              job-busy        --       --       n1              batch           8gb       4       0       0 --\n"
-        "n2              offline         --       --       n2              --            512gb      64       0       0 "
+        "n1              job-busy        --       --       n1              batch           "
+        "8gb       4       0       0 --\n"
+        "n2              offline         --       --       n2              --            "
+        "512gb      64       0       0 "
         "disk\n"
     )
     assert shell.run("pbsnodes", "-aSj").out.splitlines()[3] == (
-        "n1              job-busy             2     2      0      6gb/8gb     0/4     0/0     0/0 1,2"
+        "n1              job-busy             2     2      0      6gb/8gb     0/4     0/0     0/0 "
+        "1,2"
     )
     assert shell.run("pbsnodes", "-l").out == "n2                   offline disk\n"
-    assert shell.run("pbsnodes", "-F", "dsv", "n1").out.startswith("Name=n1|Mom=n1|ntype=PBS|state=job-busy|")
+    assert shell.run("pbsnodes", "-F", "dsv", "n1").out.startswith(
+        "Name=n1|Mom=n1|ntype=PBS|state=job-busy|"
+    )
     assert shell.run("pbsnodes", "n9") == (15062 % 256, "", "pbsnodes: Unknown node n9\n")
 
 
 def test_pbsnodes_summaries_are_records_of_their_own(shell: Shell) -> None:
     """The keys of OpenPBS (pbsnodes.c): programs count processors with them."""
     shell.server.hosts = [
-        HostRecord(name="n1", pool="main", state="free", cpus=4, cpus_used=3, memory=8 << 30, memory_used=2 << 30,
-                   jobs=("1.qbatch", "1.qbatch", "2.qbatch"), queues=("batch",)),
+        HostRecord(
+            name="n1",
+            pool="main",
+            state="free",
+            cpus=4,
+            cpus_used=3,
+            memory=8 << 30,
+            memory_used=2 << 30,
+            jobs=("1.qbatch", "1.qbatch", "2.qbatch"),
+            queues=("batch",),
+        ),
         HostRecord(name="n2", pool="main", state="offline", cpus=64, comment="disk"),
-    ]  # fmt: skip
+    ]
     document = json.loads(shell.run("pbsnodes", "-aSj", "-F", "json").out)
     assert set(document) == {"timestamp", "pbs_version", "pbs_server", "nodes"}
     assert document["nodes"] == {
         "n1": {
-            "State": "free", "Total Jobs": 2, "Running Jobs": 2, "Suspended Jobs": 0, "mem f/t": "6gb/8gb", "ncpus f/t": "1/4",
-            "nmics f/t": "0/0", "ngpus f/t": "0/0", "jobs": ["1.qbatch", "2.qbatch"],
+            "State": "free",
+            "Total Jobs": 2,
+            "Running Jobs": 2,
+            "Suspended Jobs": 0,
+            "mem f/t": "6gb/8gb",
+            "ncpus f/t": "1/4",
+            "nmics f/t": "0/0",
+            "ngpus f/t": "0/0",
+            "jobs": ["1.qbatch", "2.qbatch"],
         },
         "n2": {
-            "State": "offline", "Total Jobs": 0, "Running Jobs": 0, "Suspended Jobs": 0, "mem f/t": "0kb/0kb",
-            "ncpus f/t": "64/64", "nmics f/t": "0/0", "ngpus f/t": "0/0", "jobs": [],
+            "State": "offline",
+            "Total Jobs": 0,
+            "Running Jobs": 0,
+            "Suspended Jobs": 0,
+            "mem f/t": "0kb/0kb",
+            "ncpus f/t": "64/64",
+            "nmics f/t": "0/0",
+            "ngpus f/t": "0/0",
+            "jobs": [],
         },
-    }  # fmt: skip
-    for arguments in (("-aS", "-F", "json"), ("-avS", "-F", "json"), ("-Sv", "n1", "n2", "-F", "json")):
+    }
+    for arguments in (
+        ("-aS", "-F", "json"),
+        ("-avS", "-F", "json"),
+        ("-Sv", "n1", "n2", "-F", "json"),
+    ):
         assert json.loads(shell.run("pbsnodes", *arguments).out)["nodes"] == {
-            "n1": {"State": "free", "OS": "--", "hardware": "--", "host": "n1", "queue": "batch", "Memory": "8gb", "ncpus": 4,
-                   "nmics": 0, "ngpus": 0, "comment": "--"},
-            "n2": {"State": "offline", "OS": "--", "hardware": "--", "host": "n2", "queue": "--", "Memory": "0kb", "ncpus": 64,
-                   "nmics": 0, "ngpus": 0, "comment": "disk"},
-        }  # fmt: skip
+            "n1": {
+                "State": "free",
+                "OS": "--",
+                "hardware": "--",
+                "host": "n1",
+                "queue": "batch",
+                "Memory": "8gb",
+                "ncpus": 4,
+                "nmics": 0,
+                "ngpus": 0,
+                "comment": "--",
+            },
+            "n2": {
+                "State": "offline",
+                "OS": "--",
+                "hardware": "--",
+                "host": "n2",
+                "queue": "--",
+                "Memory": "0kb",
+                "ncpus": 64,
+                "nmics": 0,
+                "ngpus": 0,
+                "comment": "disk",
+            },
+        }
     assert shell.run("pbsnodes", "-aSj", "-F", "dsv").out.splitlines() == [
         "vnode=n1|state=free|njobs=2|run=2|susp=0|mem(f/t)=6gb/8gb|ncpus(f/t)=1/4|nmics(f/t)=0/0|ngpus(f/t)=0/0|jobs=1.qbatch,2.qbatch",
         "vnode=n2|state=offline|njobs=0|run=0|susp=0|mem(f/t)=0kb/0kb|ncpus(f/t)=64/64|nmics(f/t)=0/0|ngpus(f/t)=0/0|jobs=--",
@@ -219,8 +379,10 @@ def test_pbsnodes_summaries_are_records_of_their_own(shell: Shell) -> None:
 
 def test_tracejob(shell: Shell) -> None:
     assert shell.run("tracejob", "1") == (
-        0, "\nJob: 1.qbatch\n\n09/21/2026 14:13:20  S    Job Queued at request of a@h\n", "",
-    )  # fmt: skip
+        0,
+        "\nJob: 1.qbatch\n\n09/21/2026 14:13:20  S    Job Queued at request of a@h\n",
+        "",
+    )
     assert "Queued" not in shell.run("tracejob", "-s", "1").out
     assert shell.run("tracejob", "999", "1").code == 153
 
@@ -243,7 +405,9 @@ def test_without_a_daemon(shell: Shell) -> None:
         result = shell.run(command, *arguments)
         assert (result.code, result.out) == (255, "")
         (only,) = result.err.splitlines()
-        assert only.startswith(f"{command}: cannot connect to server qbatch (errno=2): no daemon listens at ")
+        assert only.startswith(
+            f"{command}: cannot connect to server qbatch (errno=2): no daemon listens at "
+        )
         assert "start one with: qbatch up" in only
 
 

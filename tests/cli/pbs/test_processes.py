@@ -1,4 +1,5 @@
-"""The commands as processes: streams, signals of a closed pipe, exit codes, the time that they take."""
+"""The commands as processes: streams, signals of a closed pipe, exit codes, the time that they
+take."""
 
 from __future__ import annotations
 
@@ -19,13 +20,23 @@ from tests.cli.pbs.harness import Shell, job
 PBS_COMMANDS = [name for name in COMMANDS if name != "qbatch"]
 
 
-def start(shell: Shell, command: str, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    code = f"import sys; sys.argv[0] = {command!r}; from qbatch.cli.pbs.start import {command}; {command}()"
+def start(
+    shell: Shell, command: str, *arguments: str, **options: object
+) -> subprocess.CompletedProcess[str]:
+    code = (
+        f"import sys; sys.argv[0] = {command!r}; from qbatch.cli.pbs.start import {command}; "
+        f"{command}()"
+    )
     environment = {**os.environ, "QBATCH_SOCKET": shell.server.path}
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
-        capture_output=True, text=True, env=environment, cwd=shell.directory, timeout=60, **options,  # type: ignore[call-overload]
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=shell.directory,
+        timeout=60,
+        **options,  # type: ignore[call-overload]
+    )
 
 
 @pytest.mark.parametrize("command", PBS_COMMANDS)
@@ -52,7 +63,10 @@ def test_a_reader_that_goes_away_is_no_error(shell: Shell) -> None:
     code = "from qbatch.cli.pbs.start import qstat; qstat()"
     environment = {**os.environ, "QBATCH_SOCKET": shell.server.path}
     with subprocess.Popen(
-        [sys.executable, "-c", code, "-f"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        [sys.executable, "-c", code, "-f"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -66,16 +80,25 @@ def test_a_full_disk_is_said(shell: Shell) -> None:
     code = "from qbatch.cli.pbs.start import qstat; qstat()"
     environment = {**os.environ, "QBATCH_SOCKET": shell.server.path}
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, env=environment)
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, env=environment
+        )
     assert done.returncode == 4
     assert b"cannot be written" in done.stderr
 
 
 def test_a_locale_without_unicode_breaks_nothing(shell: Shell) -> None:
     shell.server.jobs = {"1.qbatch": job(1, name="日本")}
-    environment = {**os.environ, "QBATCH_SOCKET": shell.server.path, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    environment = {
+        **os.environ,
+        "QBATCH_SOCKET": shell.server.path,
+        "PYTHONIOENCODING": "ascii",
+        "LC_ALL": "C",
+    }
     code = "from qbatch.cli.pbs.start import qstat; qstat()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\u65e5" in done.stdout
 
@@ -92,9 +115,20 @@ def test_a_thousand_jobs_are_shown_quickly(shell: Shell) -> None:
 
 def test_no_command_imports_at_its_top_what_takes_long() -> None:
     allowed = {
-        "__future__", "collections", "importlib", "typing", "time", "os", "sys", "gc", "re", "msgspec", "operator",
-            "itertools", "qbatch",
-    }  # fmt: skip
+        "__future__",
+        "collections",
+        "importlib",
+        "typing",
+        "time",
+        "os",
+        "sys",
+        "gc",
+        "re",
+        "msgspec",
+        "operator",
+        "itertools",
+        "qbatch",
+    }
     for path in Path(qbatch.cli.pbs.__file__).parent.glob("*.py"):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.Import):
@@ -104,8 +138,13 @@ def test_no_command_imports_at_its_top_what_takes_long() -> None:
 
 
 def test_the_installed_commands_are_those_that_jobs_find() -> None:
-    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    starts = {"qbatch": "qbatch.cli.main:main", **{name: f"qbatch.cli.pbs.start:{name}" for name in PBS_COMMANDS}}
+    project = tomllib.loads(
+        (Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8")
+    )["project"]
+    starts = {
+        "qbatch": "qbatch.cli.main:main",
+        **{name: f"qbatch.cli.pbs.start:{name}" for name in PBS_COMMANDS},
+    }
     assert project["scripts"] == starts
 
 
@@ -115,8 +154,25 @@ def test_a_start_loads_nothing_that_only_tools_read(command: str) -> None:
         f"import sys; before = set(sys.modules); from qbatch.cli.pbs.start import {command}; "
         "print(*(name for name in set(sys.modules) - before if sys.modules[name] is not None))"
     )
-    done = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
-                          capture_output=True, text=True, check=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     loaded = set(done.stdout.split())
     assert "msgspec" in loaded
-    assert loaded & {"typing_extensions", "inspect", "ast", "tokenize", "dis", "asyncio", "json", "dataclasses"} == set()
+    assert (
+        loaded
+        & {
+            "typing_extensions",
+            "inspect",
+            "ast",
+            "tokenize",
+            "dis",
+            "asyncio",
+            "json",
+            "dataclasses",
+        }
+        == set()
+    )

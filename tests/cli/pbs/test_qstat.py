@@ -63,8 +63,15 @@ def test_the_alternate_table_to_the_byte(shell: Shell) -> None:
 
 def test_estimated_starts(shell: Shell) -> None:
     day = 86_400_000_000
-    starts = {2: NOW + 3_600_000_000, 6: NOW + 2 * day, 7: NOW + 60 * day, 8: NOW + 400 * day, 9: NOW + 3000 * day,
-              10: NOW - 1, 11: None}  # fmt: skip
+    starts = {
+        2: NOW + 3_600_000_000,
+        6: NOW + 2 * day,
+        7: NOW + 60 * day,
+        8: NOW + 400 * day,
+        9: NOW + 3000 * day,
+        10: NOW - 1,
+        11: None,
+    }
     for number, start in starts.items():
         shell.server.jobs[f"{number}.qbatch"] = job(number, "Q", estimated_start=start)
     shell.server.jobs["12.qbatch"] = job(12, "R", started=NOW - 9_000_000_000)
@@ -73,8 +80,19 @@ def test_estimated_starts(shell: Shell) -> None:
     assert lines[2] == " " * 75 + "Est"
     assert lines[3] == " " * 60 + "Req'd  Req'd   Start"
     shown = {line.split(".")[0]: line[75:].strip() for line in lines[6:]}
-    assert shown == {"12": "--", "1": "--", "10": "--", "2": "15:13", "6": "We 14", "7": "Nov", "8": "2027",
-                     "9": ">5yrs", "11": "?", "4": "--", "5[]": "--"}  # fmt: skip
+    assert shown == {
+        "12": "--",
+        "1": "--",
+        "10": "--",
+        "2": "15:13",
+        "6": "We 14",
+        "7": "Nov",
+        "8": "2027",
+        "9": ">5yrs",
+        "11": "?",
+        "4": "--",
+        "5[]": "--",
+    }
     assert list(shown)[:3] == ["12", "1", "10"]
     assert shell.sent().with_estimates  # type: ignore[attr-defined]
     for number, state in {"13": "H", "14": "W", "15[]": "B"}.items():
@@ -88,13 +106,25 @@ def test_estimated_starts(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["-x"], ["1", "2", "3", "4", "5[]"]), (["-H"], ["3"]), (["-i"], ["2", "4"]), (["-r"], ["1"]),
-        (["-u", "bob"], ["4"]), (["-u", "alice,bob@host"], ["1", "2", "4", "5[]"]), (["-J"], ["5[]"]),
-        (["batch"], ["1", "2", "4", "5[]"]), (["@qbatch"], ["1", "2", "4", "5[]"]), (["batch@qbatch"], ["1", "2", "4", "5[]"]),
-        (["2", "1.qbatch", "4.qbatch@qbatch"], ["2", "1", "4"]), (["5"], ["5[]"]), (["-E", "1", "2"], ["1", "2"]),
-        (["-x", "3"], ["3"]), (["-W", "i"], ["2", "4"]), (["-W", "ubob"], ["4"]), (["1", "batch"], ["1", "1", "2", "4", "5[]"]),
+        (["-x"], ["1", "2", "3", "4", "5[]"]),
+        (["-H"], ["3"]),
+        (["-i"], ["2", "4"]),
+        (["-r"], ["1"]),
+        (["-u", "bob"], ["4"]),
+        (["-u", "alice,bob@host"], ["1", "2", "4", "5[]"]),
+        (["-J"], ["5[]"]),
+        (["batch"], ["1", "2", "4", "5[]"]),
+        (["@qbatch"], ["1", "2", "4", "5[]"]),
+        (["batch@qbatch"], ["1", "2", "4", "5[]"]),
+        (["2", "1.qbatch", "4.qbatch@qbatch"], ["2", "1", "4"]),
+        (["5"], ["5[]"]),
+        (["-E", "1", "2"], ["1", "2"]),
+        (["-x", "3"], ["3"]),
+        (["-W", "i"], ["2", "4"]),
+        (["-W", "ubob"], ["4"]),
+        (["1", "batch"], ["1", "1", "2", "4", "5[]"]),
     ],
-)  # fmt: skip
+)
 def test_which_jobs_are_shown(options: list[str], expected: list[str], shell: Shell) -> None:
     result = shell.run("qstat", *options)
     assert (result.code, result.err) == (0, "")
@@ -102,14 +132,22 @@ def test_which_jobs_are_shown(options: list[str], expected: list[str], shell: Sh
 
 
 def test_the_last_failing_identifier_sets_the_code(shell: Shell) -> None:
-    known = PLAIN + "1.qbatch          job.sh           alice             00:59:00 R batch           \n"
+    known = (
+        PLAIN + "1.qbatch          job.sh           alice             00:59:00 R batch           \n"
+    )
     unknown = "qstat: Unknown Job Id 999.qbatch\n"
-    finished = "qstat: 3.qbatch Job has finished, use -x or -H to obtain historical job information\n"
+    finished = (
+        "qstat: 3.qbatch Job has finished, use -x or -H to obtain historical job information\n"
+    )
     assert shell.run("qstat", "1", "999") == (153, known, unknown)
     assert shell.run("qstat", "3", "1", "999") == (153, known, finished + unknown)
     assert shell.run("qstat", "999", "3", "1") == (35, known, unknown + finished)
     assert shell.run("qstat", "nope") == (170, "", "qstat: Unknown queue nope\n")
-    assert shell.run("qstat", "1x", "1") == (1, known, "qstat: illegally formed job identifier: 1x\n")
+    assert shell.run("qstat", "1x", "1") == (
+        1,
+        known,
+        "qstat: illegally formed job identifier: 1x\n",
+    )
 
 
 def test_history_that_is_not_kept(shell: Shell) -> None:
@@ -122,9 +160,24 @@ def test_history_that_is_not_kept(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [["-Z"], ["-ai"], ["-ir"], ["-MG"], ["-Ba"], ["-BQ"], ["-Qn"], ["-qf"], ["-F", "json"], ["-D", "x"],
-     ["-f", "-F", "json", "-a"], ["-f", "-F", "json", "-w"], ["-f", "-F", "xml"], ["-W", "z"], ["-u"]],
-)  # fmt: skip
+    [
+        ["-Z"],
+        ["-ai"],
+        ["-ir"],
+        ["-MG"],
+        ["-Ba"],
+        ["-BQ"],
+        ["-Qn"],
+        ["-qf"],
+        ["-F", "json"],
+        ["-D", "x"],
+        ["-f", "-F", "json", "-a"],
+        ["-f", "-F", "json", "-w"],
+        ["-f", "-F", "xml"],
+        ["-W", "z"],
+        ["-u"],
+    ],
+)
 def test_options_that_do_not_go_together(options: list[str], shell: Shell) -> None:
     result = shell.run("qstat", *options)
     assert (result.code, result.out) == (2, "")
@@ -144,22 +197,33 @@ def test_the_full_text(shell: Shell) -> None:
     first, second, rest = out.split("\n\n")
     assert rest == ""
     assert first.startswith(
-        "Job Id: 1.qbatch\n    Job_Name = job.sh\n    Job_Owner = alice@host\n    resources_used.cpup"
+        "Job Id: 1.qbatch\n    Job_Name = job.sh\n    Job_Owner = alice@host\n    "
+        "resources_used.cpup"
     )
     assert second.startswith("Job Id: 2.qbatch\n")
     for line in (
-        "    job_state = R", "    exec_host = n0/0*2+n1/0*2", "    exec_vnode = (n0:ncpus=2)+(n1:ncpus=2)",
-        "    Resource_List.ncpus = 4", "    Resource_List.nodect = 2", "    Resource_List.walltime = 02:00:00",
-        "    ctime = Mon Sep 21 12:13:20 2026", "    Variable_List = PBS_O_HOME=/home/alice,A=x\\,y,N=4",
-        "    Rerunable = True", "    project = _pbs_project_default", "    session_id = 4242",
-    ):  # fmt: skip
+        "    job_state = R",
+        "    exec_host = n0/0*2+n1/0*2",
+        "    exec_vnode = (n0:ncpus=2)+(n1:ncpus=2)",
+        "    Resource_List.ncpus = 4",
+        "    Resource_List.nodect = 2",
+        "    Resource_List.walltime = 02:00:00",
+        "    ctime = Mon Sep 21 12:13:20 2026",
+        "    Variable_List = PBS_O_HOME=/home/alice,A=x\\,y,N=4",
+        "    Rerunable = True",
+        "    project = _pbs_project_default",
+        "    session_id = 4242",
+    ):
         assert line in first.splitlines()
     assert "    Exit_status = 0" in shell.run("qstat", "-xf", "3").out
     shell.server.jobs["2.qbatch"] = job(2, "Q", output="/x/o", error="elsewhere:/x/e")
     assert "    Output_Path = host:/x/o\n" in shell.run("qstat", "-f", "2").out
     assert "    Error_Path = elsewhere:/x/e\n" in shell.run("qstat", "-f", "2").out
     array = shell.run("qstat", "-f", "5[]").out
-    assert "    array = True\n    array_state_count = Queued:2 Running:0 Exiting:0 Expired:1\n" in array
+    assert (
+        "    array = True\n    array_state_count = Queued:2 Running:0 Exiting:0 Expired:1\n"
+        in array
+    )
     assert "    array_indices_submitted = 1-3\n    array_indices_remaining = 2-3\n" in array
 
 
@@ -181,21 +245,36 @@ def test_json(shell: Shell) -> None:
     assert (document["timestamp"], document["pbs_version"]) == (NOW // 1_000_000, "23.06.06")
     running, finished = document["Jobs"]["1.qbatch"], document["Jobs"]["3.qbatch"]
     assert running["Resource_List"] == {
-        "mem": "8gb", "ncpus": 4, "nodect": 2, "place": "free", "select": "2:ncpus=2", "walltime": "02:00:00",
-    }  # fmt: skip
+        "mem": "8gb",
+        "ncpus": 4,
+        "nodect": 2,
+        "place": "free",
+        "select": "2:ncpus=2",
+        "walltime": "02:00:00",
+    }
     assert running["Variable_List"] == {"PBS_O_HOME": "/home/alice", "A": "x,y", "N": 4}
     assert (running["Rerunable"], running["job_state"]) == ("True", "R")
     assert (finished["Exit_status"], finished["job_state"]) == (0, "F")
     shell.server.jobs["1.qbatch"] = job(1, name="42", project="7", account="1e5")
     shown = json.loads(shell.run("qstat", "-f", "-F", "json", "1").out)["Jobs"]["1.qbatch"]
     assert (shown["Job_Name"], shown["project"], shown["Account_Name"]) == ("42", "7", "1e5")
-    assert json.loads(shell.run("qstat", "-Q", "-f", "-F", "json").out)["Queue"]["batch"]["total_jobs"] == 5
-    assert json.loads(shell.run("qstat", "-B", "-f", "-F", "json").out)["Server"]["qbatch"]["server_state"] == "Active"
+    assert (
+        json.loads(shell.run("qstat", "-Q", "-f", "-F", "json").out)["Queue"]["batch"]["total_jobs"]
+        == 5
+    )
+    assert (
+        json.loads(shell.run("qstat", "-B", "-f", "-F", "json").out)["Server"]["qbatch"][
+            "server_state"
+        ]
+        == "Active"
+    )
 
 
 def test_dsv(shell: Shell) -> None:
     out = shell.run("qstat", "-f", "-F", "dsv", "1").out
-    assert out.startswith("Job Id: 1.qbatch|Job_Name=job.sh|Job_Owner=alice@host|resources_used.cpupercent=99|")
+    assert out.startswith(
+        "Job Id: 1.qbatch|Job_Name=job.sh|Job_Owner=alice@host|resources_used.cpupercent=99|"
+    )
     assert out.count("\n") == 1
     assert "\\@" in shell.run("qstat", "-f", "-F", "dsv", "-D", "@", "1").out
 
@@ -219,7 +298,9 @@ def test_queues_and_the_server_to_the_byte(shell: Shell) -> None:
         "---------------- ----- ----- ----- ----- ----- ----- ----- ----- -----------\n"
         "qbatch               0     3     0     3     0     0     0     0 Active    \n"
     )
-    assert shell.run("qstat", "-Q", "-f").out.startswith("Queue: batch\n    queue_type = Execution\n")
+    assert shell.run("qstat", "-Q", "-f").out.startswith(
+        "Queue: batch\n    queue_type = Execution\n"
+    )
     assert shell.run("qstat", "-Bf").out.startswith("Server: qbatch\n    server_state = Active\n")
     assert shell.run("qstat", "-Q", "nope", "batch")[::2] == (170, "qstat: Unknown queue nope\n")
 
@@ -227,14 +308,17 @@ def test_queues_and_the_server_to_the_byte(shell: Shell) -> None:
 def test_wide_and_percent(shell: Shell) -> None:
     assert shell.run("qstat", "-w", "1").out == (
         "Job id                         Name            User             Time Use S Queue\n"
-        "------------------------------ --------------- ---------------  -------- - ---------------\n"
-        "1.qbatch                       job.sh          alice            00:59:00 R batch          \n"
+        "------------------------------ --------------- ---------------  -------- - "
+        "---------------\n"
+        "1.qbatch                       job.sh          alice            00:59:00 R batch          "
+        "\n"
     )
     lines = shell.run("qstat", "-p").out.splitlines()
     assert lines[0] == "Job id            Name             User               % done  S Queue"
     assert [line[52:61].strip() for line in lines[2:]] == ["50", "--", "--", "33"]
     assert shell.run("qstat", "-aw", "1").out.splitlines()[-1] == (
-        "1.qbatch                       alice           batch           job.sh              4242    2     4    8gb 02:00 "
+        "1.qbatch                       alice           batch           job.sh              "
+        "4242    2     4    8gb 02:00 "
         "R 01:00:00"
     )
 
@@ -270,8 +354,15 @@ def test_torque_full_listings_of_a_user_and_xml(shell: Shell) -> None:
     assert (bobs.code, bobs.err) == (0, "")
     assert re.findall(r"^Job Id: (\S+)", bobs.out, re.MULTILINE) == ["4.qbatch"]
     for options in (["-x"], ["-fx"], ["-x", "-f"], ["-f", "-x", "-u", "bob,carol"]):
-        jobs = [job.findtext("Job_Id") for job in ElementTree.fromstring(shell.run("qstat", *options, **torque).out)]
-        assert jobs == (["4.qbatch"] if "-u" in options else [f"{n}.qbatch" for n in (1, 2, 3, 4)] + ["5[].qbatch"])
+        jobs = [
+            job.findtext("Job_Id")
+            for job in ElementTree.fromstring(shell.run("qstat", *options, **torque).out)
+        ]
+        assert jobs == (
+            ["4.qbatch"]
+            if "-u" in options
+            else [f"{n}.qbatch" for n in (1, 2, 3, 4)] + ["5[].qbatch"]
+        )
     nothing = shell.run("qstat", "-fx", "-u", "nobody", **torque)
     assert (nothing.code, nothing.out) == (0, "<Data></Data>\n")
     # -e shows execution queues only; it has no argument.

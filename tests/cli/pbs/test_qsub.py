@@ -19,7 +19,9 @@ def words(line: str) -> list[str]:
     return line.split()
 
 
-def submit(shell: Shell, script: str = "#!/bin/sh\ntrue\n", *arguments: str, **environment: str) -> Spec:
+def submit(
+    shell: Shell, script: str = "#!/bin/sh\ntrue\n", *arguments: str, **environment: str
+) -> Spec:
     (shell.directory / "job.sh").write_text(script)
     result = shell.run("qsub", *arguments, "job.sh", **environment)
     assert (result.code, result.err) == (0, "")
@@ -56,7 +58,11 @@ def test_a_script_comes_from_a_file_from_stdin_or_is_a_command(shell: Shell) -> 
         assert shell.run("qsub", *operands).code == 0
         assert (last(shell).name, last(shell).script) == ("STDIN", "echo from stdin\n")
     assert shell.run("qsub", "-q", "batch", "--", "/bin/sleep", "-5", "a b").code == 0
-    assert (last(shell).script, last(shell).argv, last(shell).name) == (None, ("/bin/sleep", "-5", "a b"), "STDIN")
+    assert (last(shell).script, last(shell).argv, last(shell).name) == (
+        None,
+        ("/bin/sleep", "-5", "a b"),
+        "STDIN",
+    )
 
 
 def test_a_script_of_other_bytes_arrives_as_it_is(shell: Shell) -> None:
@@ -70,17 +76,27 @@ def test_a_script_of_other_bytes_arrives_as_it_is(shell: Shell) -> None:
 
 def test_the_command_line_goes_over_the_directives_resource_by_resource(shell: Shell) -> None:
     script = (
-        "#!/bin/sh\n#PBS -N inside\n#PBS -l select=2:ncpus=4,walltime=0:2:0\n#PBS -q a -p 5\n#PBS -v A=1,B=2\ntrue\n"
+        "#!/bin/sh\n#PBS -N inside\n#PBS -l select=2:ncpus=4,walltime=0:2:0\n#PBS -q a -p 5\n"
+        "#PBS -v A=1,B=2\ntrue\n"
     )
     spec = submit(shell, script, "-N", "outside", "-l", "walltime=60", "-v", "B=3")
     assert (spec.name, spec.queue, spec.priority) == ("outside", "a", 5)
     assert spec.resources == {"select": "2:ncpus=4", "walltime": "60"}
     assert (spec.variables["A"], spec.variables["B"]) == ("1", "3")
-    assert submit(shell, script, "-l", "nodes=1:ppn=2").resources == {"nodes": "1:ppn=2", "walltime": "0:2:0"}
+    assert submit(shell, script, "-l", "nodes=1:ppn=2").resources == {
+        "nodes": "1:ppn=2",
+        "walltime": "0:2:0",
+    }
 
 
 def test_psij_batchspawner_and_saga_scripts(shell: Shell) -> None:
-    spec = submit(shell, '\n#!/bin/bash\n#PBS -N="test_1"\n#PBS \n#PBS -v "A=1","B=x"\n#PBS -V \n#PBS -e /dev/null\n')
+    spec = submit(
+        shell,
+        (
+            '\n#!/bin/bash\n#PBS -N="test_1"\n#PBS \n#PBS -v "A=1","B=x"\n#PBS -V \n#PBS -e '
+            "/dev/null\n"
+        ),
+    )
     assert spec.name == "test_1"
     assert spec.error == "/dev/null"
     assert spec.variables["A"] == "1"
@@ -98,11 +114,21 @@ def test_variables_of_the_submission(shell: Shell) -> None:
     shell.environment.update(LANG="C", SHELL="/bin/sh", SECRET="no", LIST="a,b")
     spec = submit(shell, "true\n", "-v", "LIST,X='1,2',PBS_O_MISSING,E=", PWD=str(shell.directory))
     assert spec.variables == {
-        "PBS_O_HOME": "/home/alice", "PBS_O_LANG": "C", "PBS_O_LOGNAME": "alice", "PBS_O_PATH": "/bin",
-        "PBS_O_SHELL": "/bin/sh", "PBS_O_HOST": os.uname().nodename, "PBS_O_WORKDIR": str(shell.directory),
-        "PBS_O_SYSTEM": "Linux", "LIST": "a,b", "X": "1,2", "E": "",
-    }  # fmt: skip
-    whole = submit(shell, "true\n", "-V", "-v", "SECRET=yes", PBS_O_WORKDIR="/of/the/outer/job", BAD="\udc80").variables
+        "PBS_O_HOME": "/home/alice",
+        "PBS_O_LANG": "C",
+        "PBS_O_LOGNAME": "alice",
+        "PBS_O_PATH": "/bin",
+        "PBS_O_SHELL": "/bin/sh",
+        "PBS_O_HOST": os.uname().nodename,
+        "PBS_O_WORKDIR": str(shell.directory),
+        "PBS_O_SYSTEM": "Linux",
+        "LIST": "a,b",
+        "X": "1,2",
+        "E": "",
+    }
+    whole = submit(
+        shell, "true\n", "-V", "-v", "SECRET=yes", PBS_O_WORKDIR="/of/the/outer/job", BAD="\udc80"
+    ).variables
     assert whole["SECRET"] == "yes"
     assert whole["PBS_O_WORKDIR"] == str(shell.directory)
     assert "BAD" not in whole
@@ -111,12 +137,21 @@ def test_variables_of_the_submission(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("given_", "path"),
     [
-        ("out.txt", "{}/out.txt"), ("logs/", "{}/logs/"), ("./a", "{}/a"), ("/dev/null", "/dev/null"),
-        ("otherhost:/x/y", "otherhost:/x/y"), ("localhost:rel", "localhost:{}/rel"), ("o.^array_index^", "{}/o.^array_index^"),
-        ("/x/$PBS_JOBID.o", "/x/$PBS_JOBID.o"), ("${PBS_JOBID}.o", "{}/${PBS_JOBID}.o"), ("~/o", "/home/alice/o"),
-        ("$HOME/o", "/home/alice/o"), ("$PBS_O_WORKDIR/o", "{}/o"), (".", "{}/."),
+        ("out.txt", "{}/out.txt"),
+        ("logs/", "{}/logs/"),
+        ("./a", "{}/a"),
+        ("/dev/null", "/dev/null"),
+        ("otherhost:/x/y", "otherhost:/x/y"),
+        ("localhost:rel", "localhost:{}/rel"),
+        ("o.^array_index^", "{}/o.^array_index^"),
+        ("/x/$PBS_JOBID.o", "/x/$PBS_JOBID.o"),
+        ("${PBS_JOBID}.o", "{}/${PBS_JOBID}.o"),
+        ("~/o", "/home/alice/o"),
+        ("$HOME/o", "/home/alice/o"),
+        ("$PBS_O_WORKDIR/o", "{}/o"),
+        (".", "{}/."),
     ],
-)  # fmt: skip
+)
 def test_paths_are_absolute_and_otherwise_left_alone(given_: str, path: str, shell: Shell) -> None:
     spec = submit(shell, "true\n", "-o", given_, "-e", given_)
     expected = path.replace("{}/", f"{shell.directory}/", 1)
@@ -125,19 +160,42 @@ def test_paths_are_absolute_and_otherwise_left_alone(given_: str, path: str, she
 
 def test_every_option_reaches_its_field(shell: Shell) -> None:
     spec = submit(
-        shell, "true\n",
-        *words("-A acct -c c=5 -h -j oe -k oe -m abe -M a@b,c@d -N n -p -7 -P proj -q fast@srv -r n -S /bin/zsh"),
-        *words("-W depend=afterok:1:2,afterany:3[],group_list=g,umask=027,block=false,sandbox=PRIVATE"),
+        shell,
+        "true\n",
+        *words(
+            "-A acct -c c=5 -h -j oe -k oe -m abe -M a@b,c@d -N n -p -7 -P proj -q fast@srv -r n "
+            "-S /bin/zsh"
+        ),
+        *words(
+            "-W depend=afterok:1:2,afterany:3[],group_list=g,umask=027,block=false,sandbox=PRIVATE"
+        ),
         *words("-a 203001021530.10"),
-    )  # fmt: skip
+    )
     assert spec == Spec(
-        name="n", script="true\n", queue="fast@srv", account="acct", checkpoint="c=5", hold="u", join="oe", keep="oe",
-        mail_points="abe", mail_users="a@b,c@d", priority=-7, project="proj", is_rerunnable=False, shell="/bin/zsh",
-        depend="afterok:1:2,afterany:3[]", group_list="g", umask=0o27, extra={"sandbox": "PRIVATE"},
+        name="n",
+        script="true\n",
+        queue="fast@srv",
+        account="acct",
+        checkpoint="c=5",
+        hold="u",
+        join="oe",
+        keep="oe",
+        mail_points="abe",
+        mail_users="a@b,c@d",
+        priority=-7,
+        project="proj",
+        is_rerunnable=False,
+        shell="/bin/zsh",
+        depend="afterok:1:2,afterany:3[]",
+        group_list="g",
+        umask=0o27,
+        extra={"sandbox": "PRIVATE"},
         not_before=int(time.mktime((2030, 1, 2, 15, 30, 10, 0, 0, -1))) * 1_000_000,
-        variables=spec.variables, directory=str(shell.directory), host=os.uname().nodename,
+        variables=spec.variables,
+        directory=str(shell.directory),
+        host=os.uname().nodename,
         submit_arguments=spec.submit_arguments,
-    )  # fmt: skip
+    )
     assert spec.submit_arguments.startswith("-A acct -c c=5 -h -j oe")
 
 
@@ -157,37 +215,63 @@ def test_torques_options_are_taken(shell: Shell) -> None:
     here = str(shell.directory)
     assert submit(shell, "true\n", "-w", "sub").extra == {"init_dir": f"{here}/sub"}
     assert submit(shell, "true\n", "-d", "sub").extra == {"init_dir": f"{here}/sub"}
-    assert submit(shell, "true\n", "-n", "-l", "nodes=2:ppn=2").resources == {"nodes": "2:ppn=2#excl"}
-    assert submit(shell, "true\n", "-n", "-l", "ncpus=3").resources == {"ncpus": "3", "nodes": "1:ppn=3#excl"}
+    assert submit(shell, "true\n", "-n", "-l", "nodes=2:ppn=2").resources == {
+        "nodes": "2:ppn=2#excl"
+    }
+    assert submit(shell, "true\n", "-n", "-l", "ncpus=3").resources == {
+        "ncpus": "3",
+        "nodes": "1:ppn=3#excl",
+    }
     whole = submit(shell, "true\n", "-n", "-l", "select=2", "-l", "place=scatter").resources
     assert whole == {"select": "2", "place": "scatter:excl"}
 
 
 @pytest.mark.parametrize(
     ("option", "why"),
-    [("-D /x", "-D cannot be honoured"), ("-G", "-G cannot be honoured"), ("-K 5", "-K cannot be honoured"),
-     ("-L tasks=1", "-L cannot be honoured"), ("-T x", "-T cannot be honoured"), ("-x", "-x cannot be honoured"),
-     ("-X", "-X cannot be honoured"), ("-W qos=high", "illegal -W value: qos cannot be honoured"),
-     ("-W x=NACCESSPOLICY:SINGLEJOB", "illegal -W value: x cannot be honoured"),
-     ("-W release_nodes_on_stageout=true", "illegal -W value: release_nodes_on_stageout cannot be honoured"),
-     ("-W tolerate_node_failures=all", "illegal -W value: tolerate_node_failures cannot be honoured"),
-     ("-W interactive=true", "illegal -W value: interactive jobs are not supported"),
-     ("-W sandbox=ELSEWHERE", "illegal -W value: sandbox is one of HOME, O_WORKDIR, PRIVATE"),
-     ("-W stagein=a", "illegal -W value: stagein: 'a' is not of the form local_path@host:remote_path"),
-     ("-v UNSET", "cannot send environment with the job: -v UNSET")],
-)  # fmt: skip
+    [
+        ("-D /x", "-D cannot be honoured"),
+        ("-G", "-G cannot be honoured"),
+        ("-K 5", "-K cannot be honoured"),
+        ("-L tasks=1", "-L cannot be honoured"),
+        ("-T x", "-T cannot be honoured"),
+        ("-x", "-x cannot be honoured"),
+        ("-X", "-X cannot be honoured"),
+        ("-W qos=high", "illegal -W value: qos cannot be honoured"),
+        ("-W x=NACCESSPOLICY:SINGLEJOB", "illegal -W value: x cannot be honoured"),
+        (
+            "-W release_nodes_on_stageout=true",
+            "illegal -W value: release_nodes_on_stageout cannot be honoured",
+        ),
+        (
+            "-W tolerate_node_failures=all",
+            "illegal -W value: tolerate_node_failures cannot be honoured",
+        ),
+        ("-W interactive=true", "illegal -W value: interactive jobs are not supported"),
+        ("-W sandbox=ELSEWHERE", "illegal -W value: sandbox is one of HOME, O_WORKDIR, PRIVATE"),
+        (
+            "-W stagein=a",
+            "illegal -W value: stagein: 'a' is not of the form local_path@host:remote_path",
+        ),
+        ("-v UNSET", "cannot send environment with the job: -v UNSET"),
+    ],
+)
 def test_what_cannot_be_honoured_is_refused_by_name(option: str, why: str, shell: Shell) -> None:
     assert refused(shell, *words(option)).startswith(f"qsub: {why}")
 
 
 def test_torque_takes_names_with_slashes_and_variables_that_are_not_set(shell: Shell) -> None:
-    spec = submit(shell, "true\n", "-N", "project/bundle/1", "-v", "UNSET,A=1", QBATCH_DIALECT="torque")
+    spec = submit(
+        shell, "true\n", "-N", "project/bundle/1", "-v", "UNSET,A=1", QBATCH_DIALECT="torque"
+    )
     assert spec.name == "project/bundle/1"
     assert "UNSET" not in spec.variables
     torque = {"QBATCH_DIALECT": "torque"}
-    assert submit(shell, "#PBS -l procs=\n#PBS -l mem=1gb,procs=,walltime=60\n", **torque).resources == {
-        "mem": "1gb", "walltime": "60",
-    }  # fmt: skip
+    assert submit(
+        shell, "#PBS -l procs=\n#PBS -l mem=1gb,procs=,walltime=60\n", **torque
+    ).resources == {
+        "mem": "1gb",
+        "walltime": "60",
+    }
     shell.server.requests.clear()
     assert refused(shell, "-N", "project/x").startswith("qsub: illegal -N value")
 
@@ -203,21 +287,39 @@ def test_every_attribute_can_be_given_by_its_name(shell: Shell) -> None:
     )
     spec = submit(shell, script + "true\n", "-W", "Job_Name=outside")
     here = str(shell.directory)
-    assert (spec.name, spec.account, spec.priority, spec.is_rerunnable) == ("outside", "arc", -3, False)
+    assert (spec.name, spec.account, spec.priority, spec.is_rerunnable) == (
+        "outside",
+        "arc",
+        -3,
+        False,
+    )
     assert (spec.output, spec.error, spec.join, spec.keep) == (f"{here}/out", "/x/err", "oe", "oe")
-    assert (spec.mail_points, spec.mail_users, spec.hold, spec.shell) == ("ab", "a@b,c@d", "u", "/bin/zsh")
+    assert (spec.mail_points, spec.mail_users, spec.hold, spec.shell) == (
+        "ab",
+        "a@b,c@d",
+        "u",
+        "/bin/zsh",
+    )
     assert (spec.variables["A"], spec.project, spec.checkpoint) == ("1", "p", "c=5")
     assert (spec.not_before, spec.array) == (1_900_000_000_000_000, "1-9%3")
     assert spec.extra == {
-        "remove": "oe", "stagein": "a@h:/b,c@h:/d", "stageout": "e@h:/f", "run_count": "2", "sandbox": "PRIVATE",
-    }  # fmt: skip
+        "remove": "oe",
+        "stagein": "a@h:/b,c@h:/d",
+        "stageout": "e@h:/f",
+        "run_count": "2",
+        "sandbox": "PRIVATE",
+    }
 
 
 def test_qalter_takes_attributes_and_says_what_it_cannot_change(shell: Shell) -> None:
     assert shell.run("qalter", "-W", "Job_Name=new,Priority=7,Account_Name=x", "1").code == 0
     request = shell.sent()
     assert isinstance(request, Alter)
-    assert (request.changes.name, request.changes.priority, request.changes.account) == ("new", 7, "x")
+    assert (request.changes.name, request.changes.priority, request.changes.account) == (
+        "new",
+        7,
+        "x",
+    )
     for option in ("-W sandbox=PRIVATE", "-u bob", "-W stagein=a@h:/b"):
         result = shell.run("qalter", *words(option), "1")
         assert (result.code, result.out) == (2, "")
@@ -225,7 +327,12 @@ def test_qalter_takes_attributes_and_says_what_it_cannot_change(shell: Shell) ->
 
 
 def test_our_own_directives_make_emulated_jobs(shell: Shell) -> None:
-    spec = submit(shell, "#!/bin/sh\n#QBATCH runtime=90.5 exit=3\n#QBATCH\ntrue\n#QBATCH exit=4\n", "-C", "#SGE")
+    spec = submit(
+        shell,
+        "#!/bin/sh\n#QBATCH runtime=90.5 exit=3\n#QBATCH\ntrue\n#QBATCH exit=4\n",
+        "-C",
+        "#SGE",
+    )
     assert (spec.runtime, spec.fate) == (90_500_000, 3)
     assert submit(shell, "#QBATCH runtime=1:00:00\n").runtime == 3_600_000_000
 
@@ -233,27 +340,44 @@ def test_our_own_directives_make_emulated_jobs(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["-l", "walltime=soon"], "qsub: illegal -l value: 'soon' is no time; write seconds, MM:SS or HH:MM:SS"),
-        (["-l", "nodes=1", "-l", "select=1"], "qsub: illegal -l value: nodes= and select= do not go together"),
+        (
+            ["-l", "walltime=soon"],
+            "qsub: illegal -l value: 'soon' is no time; write seconds, MM:SS or HH:MM:SS",
+        ),
+        (
+            ["-l", "nodes=1", "-l", "select=1"],
+            "qsub: illegal -l value: nodes= and select= do not go together",
+        ),
         (["-l", "mem=lots"], "qsub: illegal -l value"),
-        (["-N", "a b"], "qsub: illegal -N value"), (["-N", "a/b"], "qsub: illegal -N value"),
-        (["-N", ""], "qsub: illegal -N value"), (["-N", "x" * 231], "qsub: illegal -N value"),
+        (["-N", "a b"], "qsub: illegal -N value"),
+        (["-N", "a/b"], "qsub: illegal -N value"),
+        (["-N", ""], "qsub: illegal -N value"),
+        (["-N", "x" * 231], "qsub: illegal -N value"),
         (["-N", "\x1b[2J"], "qsub: illegal -N value"),
-        (["-p", "1024"], "qsub: illegal -p value"), (["-p", "x"], "qsub: illegal -p value"),
-        (["-j", "x"], "qsub: illegal -j value"), (["-r", "maybe"], "qsub: illegal -r value"),
-        (["-m", "na"], "qsub: illegal -m value"), (["-k", "z"], "qsub: illegal -k value"),
-        (["-J", "3-1"], "qsub: illegal -J value"), (["-t", "x"], "qsub: illegal -t value"),
-        (["-a", "99999999"], "qsub: illegal -a value"), (["-c", "q"], "qsub: illegal -c value"),
-        (["-v", "A='x"], "qsub: illegal -v value"), (["-W", "depnd=1"], "qsub: illegal -W value: 'depnd' is not known"),
-        (["-W", "depend=afterwards:1"], "qsub: illegal -W value"), (["-W", "depend=afterok:x"], "qsub: illegal -W value"),
-        (["-W", "umask=9"], "qsub: illegal -W value"), (["-Y"], "qsub: invalid option -- 'Y'"),
-        (["-q"], "qsub: option requires an argument -- 'q'"), (["a", "b"], "qsub: too many operands: a b"),
+        (["-p", "1024"], "qsub: illegal -p value"),
+        (["-p", "x"], "qsub: illegal -p value"),
+        (["-j", "x"], "qsub: illegal -j value"),
+        (["-r", "maybe"], "qsub: illegal -r value"),
+        (["-m", "na"], "qsub: illegal -m value"),
+        (["-k", "z"], "qsub: illegal -k value"),
+        (["-J", "3-1"], "qsub: illegal -J value"),
+        (["-t", "x"], "qsub: illegal -t value"),
+        (["-a", "99999999"], "qsub: illegal -a value"),
+        (["-c", "q"], "qsub: illegal -c value"),
+        (["-v", "A='x"], "qsub: illegal -v value"),
+        (["-W", "depnd=1"], "qsub: illegal -W value: 'depnd' is not known"),
+        (["-W", "depend=afterwards:1"], "qsub: illegal -W value"),
+        (["-W", "depend=afterok:x"], "qsub: illegal -W value"),
+        (["-W", "umask=9"], "qsub: illegal -W value"),
+        (["-Y"], "qsub: invalid option -- 'Y'"),
+        (["-q"], "qsub: option requires an argument -- 'q'"),
+        (["a", "b"], "qsub: too many operands: a b"),
         (["absent.sh"], "qsub: script file absent.sh: No such file or directory"),
         (["."], "qsub: script file .: Is a directory"),
         (["-I"], "qsub: interactive jobs are not supported yet; leave -I out and give a script"),
         (["--"], "qsub: no command after --"),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused_before_it_is_sent(arguments: list[str], line: str, shell: Shell) -> None:
     said = refused(shell, *arguments)
     assert said.startswith(line)
@@ -263,7 +387,15 @@ def test_what_is_refused_before_it_is_sent(arguments: list[str], line: str, shel
 
 
 @pytest.mark.parametrize(
-    "script", ["#PBS -Y\n", "#PBS foo\n", "#PBS -N 'x\n", "#PBS -q\n", "#QBATCH runtime=x\n", "#QBATCH wibble=1\n"]
+    "script",
+    [
+        "#PBS -Y\n",
+        "#PBS foo\n",
+        "#PBS -N 'x\n",
+        "#PBS -q\n",
+        "#QBATCH runtime=x\n",
+        "#QBATCH wibble=1\n",
+    ],
 )
 def test_a_wrong_directive_is_named(script: str, shell: Shell) -> None:
     line = refused(shell, script=script)
@@ -281,7 +413,9 @@ def test_what_the_daemon_refuses(shell: Shell) -> None:
         assert shell.run("qsub", "-q", "nope", "--", "true") == (170, "", f"qsub: {shown}\n")
 
 
-@pytest.mark.parametrize(("status", "code"), [(0, 0), (7, 7), (271, 15), (None, 3), (-29, 227), (512, 1)])
+@pytest.mark.parametrize(
+    ("status", "code"), [(0, 0), (7, 7), (271, 15), (None, 3), (-29, 227), (512, 1)]
+)
 def test_block_waits_and_exits_like_the_job(status: int | None, code: int, shell: Shell) -> None:
     shell.server.overrides["Wait"] = lambda request: Outcomes(
         outcomes=(Outcome(name=request.jobs[0], exit_status=status, has_run=True),)
@@ -292,8 +426,10 @@ def test_block_waits_and_exits_like_the_job(status: int | None, code: int, shell
 
 def test_parts_of_w_without_a_sign_belong_to_the_part_before() -> None:
     assert read_attributes('depend="afterok:1,afterany:2:3",block=true,stagein=a@h:b,c@h:d') == {
-        "depend": "afterok:1,afterany:2:3", "block": "true", "stagein": "a@h:b,c@h:d",
-    }  # fmt: skip
+        "depend": "afterok:1,afterany:2:3",
+        "block": "true",
+        "stagein": "a@h:b,c@h:d",
+    }
     assert read_attributes("depend=on:2")["depend"] == "on:2"
 
 
@@ -311,18 +447,27 @@ def test_dates_that_are_past_are_of_the_next_day_month_or_year() -> None:
     assert read_date("a", "199912312359", now) == local(1999, 12, 31, 23, 59, 0)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None
+)
 @given(
     st.lists(
         st.one_of(
-            st.sampled_from(words("-l -v -W -N -o -e -j -J -t -a -p -m -k -C -S -z -V -h -r select=1:ncpus=2 A=1 1-3")),
+            st.sampled_from(
+                words(
+                    "-l -v -W -N -o -e -j -J -t -a -p -m -k -C -S -z -V -h -r select=1:ncpus=2 A=1 "
+                    "1-3"
+                )
+            ),
             st.text(max_size=15),
         ),
         max_size=6,
     ),
     st.text(max_size=100),
 )
-def test_no_command_line_and_no_script_break_it(shell: Shell, arguments: list[str], script: str) -> None:
+def test_no_command_line_and_no_script_break_it(
+    shell: Shell, arguments: list[str], script: str
+) -> None:
     shell.stdin = f"#PBS {script}".encode()
     result = shell.run("qsub", *[each.replace("\0", "") for each in arguments])
     assert result.code == 0 or (result.err.startswith("qsub: ") and result.out == "")

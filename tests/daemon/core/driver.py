@@ -114,22 +114,38 @@ class Bench:
 
     def replayed(self, journal: list[bytes], snapshot: bytes | None = None) -> Core:
         """Return a core made from a snapshot and a journal, as after a crash."""
-        core = state_snapshot.load(snapshot, self.settings, load_policy) if snapshot else Core(self.settings, load_policy)
+        core = (
+            state_snapshot.load(snapshot, self.settings, load_policy)
+            if snapshot
+            else Core(self.settings, load_policy)
+        )
         for data in journal:
             journal_entry.apply(core, data)
         core.take_effects()
         return core
 
 
-def forecast_of(bench: Bench, first: int = ALL, jobs: tuple[str, ...] = (), by: str = "") -> dict[str, tuple[int, int]]:
-    """Return the expected start and end of each job, by a copy of the core; ``by``: the run times to go by, if others."""
-    return {bench.core.id_of(key): times for key, times in forecast_made(bench, first, jobs, by).found.items()}
+def forecast_of(
+    bench: Bench, first: int = ALL, jobs: tuple[str, ...] = (), by: str = ""
+) -> dict[str, tuple[int, int]]:
+    """Return the expected start and end of each job, by a copy of the core; ``by``: the run times
+    to go by, if others."""
+    return {
+        bench.core.id_of(key): times
+        for key, times in forecast_made(bench, first, jobs, by).found.items()
+    }
 
 
-def forecast_made(bench: Bench, first: int = ALL, jobs: tuple[str, ...] = (), by: str = "") -> ExpectedStarts:
+def forecast_made(
+    bench: Bench, first: int = ALL, jobs: tuple[str, ...] = (), by: str = ""
+) -> ExpectedStarts:
     """Return the forecast itself."""
-    settings = msgspec.structs.replace(bench.settings, forecast_run_times=by or bench.settings.forecast_run_times)
+    settings = msgspec.structs.replace(
+        bench.settings, forecast_run_times=by or bench.settings.forecast_run_times
+    )
     copy = state_snapshot.load(state_snapshot.dump(bench.core), settings, load_policy)
-    made = forecast(copy, bench.now, first=first, keys=[bench.core.key_of(job) for job in jobs], budget=60.0)
+    made = forecast(
+        copy, bench.now, first=first, keys=[bench.core.key_of(job) for job in jobs], budget=60.0
+    )
     assert not made.was_cut
     return made

@@ -1,4 +1,5 @@
-"""Admission by a policy in the batch server's core: the answer, what becomes of a refused job, and broken promises."""
+"""Admission by a policy in the batch server's core: the answer, what becomes of a refused job, and
+broken promises."""
 
 from __future__ import annotations
 
@@ -28,17 +29,25 @@ BOUNDED = "tests.policies.refusing:Bounded"
 SILENT = "tests.policies.refusing:Silent"
 
 
-def bench_with(policy: str = f"{BOUNDED}:most=100", top: str = "", executor: str = "emulated") -> Bench:
+def bench_with(
+    policy: str = f"{BOUNDED}:most=100", top: str = "", executor: str = "emulated"
+) -> Bench:
     queues = (
-        '[[queue]]\nname = "batch"\ndefault_walltime = "10:00"\n[[queue]]\nname = "narrow"\ndefault_walltime = "10:00"\n'
+        '[[queue]]\nname = "batch"\ndefault_walltime = "10:00"\n[[queue]]\nname = "narrow"\n'
+        'default_walltime = "10:00"\n'
     )
     return Bench(
-        f'executor = "{executor}"\npolicy = "{policy}"\n{top}\n[[pool]]\nhosts = "n1"\ncpus = 4\n{queues}max_running = 1\n'
+        f'executor = "{executor}"\npolicy = "{policy}"\n{top}\n[[pool]]\nhosts = "n1"\ncpus = 4\n'
+        f"{queues}max_running = 1\n"
     )
 
 
 def asks(procs: int, walltime: int, **fields: object) -> dict[str, object]:
-    return {"resources": {"ncpus": str(procs), "walltime": str(walltime)}, "runtime": walltime * SECOND, **fields}
+    return {
+        "resources": {"ncpus": str(procs), "walltime": str(walltime)},
+        "runtime": walltime * SECOND,
+        **fields,
+    }
 
 
 def refused(bench: Bench, procs: int, walltime: int, **fields: object) -> Refusal:
@@ -48,7 +57,9 @@ def refused(bench: Bench, procs: int, walltime: int, **fields: object) -> Refusa
 
 
 def records(bench: Bench, job: str) -> list[str]:
-    return [effect.kind for effect in bench.outbox if isinstance(effect, Account) and effect.job == job]
+    return [
+        effect.kind for effect in bench.outbox if isinstance(effect, Account) and effect.job == job
+    ]
 
 
 def test_a_job_is_taken_in_or_refused_before_the_answer() -> None:
@@ -72,10 +83,15 @@ def test_a_refused_job_keeps_its_number_and_leaves_the_counts() -> None:
     record = bench.ended["1.qbatch"]
     assert (record.state, record.exit_status, record.started, record.ended) == ("F", -1, None, 0)
     assert record.refused is not None
-    assert (record.refused.code, record.refused.said_by) == ("too-late", "bounded:most=100,order=fcfs")
+    assert (record.refused.code, record.refused.said_by) == (
+        "too-late",
+        "bounded:most=100,order=fcfs",
+    )
     assert record.comment == record.refused.text
     assert records(bench, "1.qbatch") == ["Q", "A"]
-    assert [effect.text for effect in bench.outbox if isinstance(effect, Account)][-1].endswith("refused=too-late")
+    assert [effect.text for effect in bench.outbox if isinstance(effect, Account)][-1].endswith(
+        "refused=too-late"
+    )
     assert not bench.core.jobs
     assert not bench.core.user_jobs["alice"]
     assert not bench.core.queues["batch"].users
@@ -102,7 +118,9 @@ def test_a_job_that_may_not_start_yet_is_judged_when_it_may() -> None:
     assert bench.state(held) == "Q"  # the release is answered before the pass, as ever
     bench.make_pass()
     assert bench.ended[held].refused is not None
-    assert next(each.text for each in bench.outbox if isinstance(each, Mail)).endswith("1 s too late")
+    assert next(each.text for each in bench.outbox if isinstance(each, Mail)).endswith(
+        "1 s too late"
+    )
     assert records(bench, held) == ["Q", "A"]
     assert bench.core.find(bench.core.key_of(child)).state.letter == "Q"  # type: ignore[union-attr]
     bench.wait(6)
@@ -141,7 +159,9 @@ def test_an_array_is_refused_if_all_of_it_is() -> None:
     assert whole.refused is not None
     assert whole.state == "F"
     assert records(bench, "1[].qbatch") == ["Q", "A"]
-    assert [bench.ended[f"1[{place}].qbatch"].refused is not None for place in (1, 2, 3)] == [True] * 3
+    assert [bench.ended[f"1[{place}].qbatch"].refused is not None for place in (1, 2, 3)] == [
+        True
+    ] * 3
     assert not bench.core.jobs
     bench.check()
 
@@ -158,7 +178,9 @@ def test_of_an_array_that_fits_in_part_the_rest_ends_as_refused() -> None:
     assert bench.ended["1[3].qbatch"].refused is not None
 
 
-def test_a_key_is_remembered_with_the_job_that_was_taken_and_forgotten_with_one_that_was_not() -> None:
+def test_a_key_is_remembered_with_the_job_that_was_taken_and_forgotten_with_one_that_was_not() -> (
+    None
+):
     bench = bench_with()
     long, short = (Submit(spec=Spec(script="x\n", **asks(1, each)), key="k") for each in (101, 10))  # type: ignore[arg-type]
     with pytest.raises(Refusal):
@@ -178,7 +200,11 @@ def test_a_dry_run_shows_the_quote_and_leaves_nothing() -> None:
     assert said.comment.endswith("; bounded:most=100,order=fcfs would accept it")
     with pytest.raises(Refusal) as caught:
         bench.do(ALICE, Submit(spec=Spec(argv=("x",), **asks(4, 41)), is_dry_run=True))  # type: ignore[arg-type]
-    assert (caught.value.code, caught.value.reason, caught.value.job) == ("refused-by-policy", "too-late", "")
+    assert (caught.value.code, caught.value.reason, caught.value.job) == (
+        "refused-by-policy",
+        "too-late",
+        "",
+    )
     held = bench.do(ALICE, Submit(spec=Spec(argv=("x",), **asks(4, 41, hold="u")), is_dry_run=True))  # type: ignore[arg-type]
     assert isinstance(held, SubmissionRecord)
     assert held.quote is None
@@ -186,7 +212,9 @@ def test_a_dry_run_shows_the_quote_and_leaves_nothing() -> None:
 
 
 def test_a_dry_run_of_a_policy_without_quotes_cannot_say() -> None:
-    said = bench_with(SILENT).do(ALICE, Submit(spec=Spec(argv=("x",), **asks(3, 10)), is_dry_run=True))  # type: ignore[arg-type]
+    said = bench_with(SILENT).do(
+        ALICE, Submit(spec=Spec(argv=("x",), **asks(3, 10)), is_dry_run=True)
+    )  # type: ignore[arg-type]
     assert isinstance(said, SubmissionRecord)
     assert said.quote is None
 
@@ -211,7 +239,9 @@ def test_a_move_or_a_change_is_judged_by_the_next_pass() -> None:
     bench = bench_with()
     bench.submit(**asks(4, 10))
     job = bench.submit(**asks(4, 20))
-    bench.do(ALICE, requests.Alter(jobs=(job,), changes=requests.Changes(resources={"walltime": "95"})))
+    bench.do(
+        ALICE, requests.Alter(jobs=(job,), changes=requests.Changes(resources={"walltime": "95"}))
+    )
     bench.make_pass()
     assert bench.ended[job].refused is not None
     other = bench.submit(**asks(4, 20))
@@ -232,8 +262,14 @@ def test_a_broken_promise_is_announced_once_and_kept_in_the_record() -> None:
     assert job.broken == ((0, 50 * SECOND, "it starts 30000000 us later"),)
     assert job.comment == "the promised start is lost: it starts 30000000 us later"
     bench.wait(1)
-    happenings = [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"]
-    assert [(each.key, each.text) for each in happenings] == [(job.key, "it starts 30000000 us later")]
+    happenings = [
+        each
+        for each in bench.outbox
+        if isinstance(each, Happening) and each.kind == "promise-broken"
+    ]
+    assert [(each.key, each.text) for each in happenings] == [
+        (job.key, "it starts 30000000 us later")
+    ]
     again = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
     assert again.live(long).broken == job.broken
     assert again.pools[0].engine.promise_to(job.row) == 80 * SECOND
@@ -250,11 +286,16 @@ def test_a_record_keeps_the_latest_of_many_promises_that_were_taken_back() -> No
     assert len(job.broken) == passes.MOST_BROKEN
     bench.wait(50)
     assert len(job.broken) == passes.MOST_BROKEN
-    assert job.broken[0] == (first[0] + 50 * SECOND, first[1] + 50 * SECOND, f"it wavers at {first[0] + 50 * SECOND} us")
+    assert job.broken[0] == (
+        first[0] + 50 * SECOND,
+        first[1] + 50 * SECOND,
+        f"it wavers at {first[0] + 50 * SECOND} us",
+    )
 
 
 def test_a_loss_without_a_decision_is_seen_when_the_plan_cannot_be_kept() -> None:
-    """A job outlives its estimate (a user suspends it): the next job's promise is broken a second later at most."""
+    """A job outlives its estimate (a user suspends it): the next job's promise is broken a second
+    later at most."""
     bench = bench_with()
     first, second = bench.submit(**asks(4, 50)), bench.submit(**asks(4, 40))
     bench.wait(10)
@@ -318,7 +359,9 @@ def test_a_log_that_arrives_by_itself_is_admitted_as_in_the_replay(policy: str) 
         for number in range(40):
             at += draw.choice((0, 0, 1, 5, 20)) * SECOND
             estimate = draw.randrange(0, 40) * SECOND
-            jobs.append(Job(number, at, draw.randrange(1, 5), estimate, draw.randrange(estimate + 1)))
+            jobs.append(
+                Job(number, at, draw.randrange(1, 5), estimate, draw.randrange(estimate + 1))
+            )
         work = workload_of(jobs, 4)
         schedule = run(work, one_host(4), load_policy(policy), is_audited=True)
         ended = _lived(work, policy)
@@ -326,7 +369,10 @@ def test_a_log_that_arrives_by_itself_is_admitted_as_in_the_replay(policy: str) 
         for row in range(len(jobs)):
             record = ended[row + 1]
             if record.refused is None:
-                assert (record.started, record.ended) == (schedule.start[row], schedule.end[row]), (seed, row)
+                assert (record.started, record.ended) == (schedule.start[row], schedule.end[row]), (
+                    seed,
+                    row,
+                )
             else:
                 assert schedule.start[row] < 0
         reasons = {each.row: (each.at, each.code, each.text) for each in schedule.rejected}
@@ -352,7 +398,13 @@ def test_answers_before_the_pass_of_others_are_the_decisions_of_the_replay(polic
         for number in range(40):
             at += draw.choice((1, 2, 5, 20)) * SECOND
             estimate = draw.randrange(1, 40) * SECOND
-            run_time = draw.choice((estimate, draw.randrange(estimate + 1), draw.randrange(estimate // SECOND + 1) * SECOND))
+            run_time = draw.choice(
+                (
+                    estimate,
+                    draw.randrange(estimate + 1),
+                    draw.randrange(estimate // SECOND + 1) * SECOND,
+                )
+            )
             jobs.append(Job(number, at, draw.randrange(1, 5), estimate, run_time))
         schedule = run(workload_of(jobs, 4), one_host(4), load_policy(policy), is_audited=True)
         bench, names = bench_with(policy), []
@@ -360,7 +412,9 @@ def test_answers_before_the_pass_of_others_are_the_decisions_of_the_replay(polic
             bench.wait((job.submit - 1 - bench.now) / SECOND)
             bench.now = job.submit
             try:
-                names.append(bench.submit(**asks(job.procs, job.estimate // SECOND) | {"runtime": job.run}))
+                names.append(
+                    bench.submit(**asks(job.procs, job.estimate // SECOND) | {"runtime": job.run})
+                )
             except Refusal as error:
                 names.append(error.job)
                 answers += 1
@@ -368,8 +422,13 @@ def test_answers_before_the_pass_of_others_are_the_decisions_of_the_replay(polic
         ended = [bench.ended[name] for name in names]
         for row, record in enumerate(ended):
             if record.refused is None:
-                assert (record.started, record.ended) == (schedule.start[row], schedule.end[row]), (seed, row)
-        assert [each.row for each in schedule.rejected] == [row for row, each in enumerate(ended) if each.refused is not None]
+                assert (record.started, record.ended) == (schedule.start[row], schedule.end[row]), (
+                    seed,
+                    row,
+                )
+        assert [each.row for each in schedule.rejected] == [
+            row for row, each in enumerate(ended) if each.refused is not None
+        ]
         counts = np.zeros(len(jobs), np.int64) if schedule.broken is None else schedule.broken
         assert counts.tolist() == [len(record.broken) for record in ended], seed
     assert answers > 50
@@ -377,11 +436,15 @@ def test_answers_before_the_pass_of_others_are_the_decisions_of_the_replay(polic
 
 def _lived(work: object, policy: str) -> dict[int, JobRecord]:
     pool = Pool(name="main", hosts=(Host("machine", 4),), policy=policy, spans=True)
-    core = Core(Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),)), load_policy)
+    core = Core(
+        Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),)), load_policy
+    )
     feed = TraceSource(work, 0)
     feed.attach(core)
     ended = {}
-    while instants := [each for each in (passes.next_due(core), feed.next_instant()) if each is not None]:
+    while instants := [
+        each for each in (passes.next_due(core), feed.next_instant()) if each is not None
+    ]:
         at = max(min(instants), core.now)
         feed.take(core, at)
         passes.advance(core, at)

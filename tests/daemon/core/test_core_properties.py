@@ -37,7 +37,9 @@ def one_step(bench: Bench, draw: random.Random) -> None:
             "array": draw.choice(["", "", "", "1-4", "1-4%2"]),
         }
         if draw.random() < 0.3:
-            spec["depend"] = f"{draw.choice(['afterok', 'afterany', 'afternotok', 'after', 'beforeany', 'runone'])}:{job}"
+            spec["depend"] = (
+                f"{draw.choice(['afterok', 'afterany', 'afternotok', 'after', 'beforeany', 'runone'])}:{job}"
+            )
         if draw.random() < 0.1:
             spec["not_before"] = bench.now + draw.randrange(30) * 1_000_000
         bench.submit(actor=actor, **spec)
@@ -45,15 +47,26 @@ def one_step(bench: Bench, draw: random.Random) -> None:
         bench.wait(draw.randrange(0, 20) + draw.choice([0, 0.5]))
     else:
         what = (
-            requests.Delete(jobs=(job,)), requests.Hold(jobs=(job,)), requests.Release(jobs=(job,)),
-            requests.Rerun(jobs=(job,)), requests.Signal(jobs=(job,), signal=draw.choice(["suspend", "resume", "TERM"])),
-            requests.Alter(jobs=(job,), changes=requests.Changes(resources={"walltime": str(draw.randrange(1, 90))})),
+            requests.Delete(jobs=(job,)),
+            requests.Hold(jobs=(job,)),
+            requests.Release(jobs=(job,)),
+            requests.Rerun(jobs=(job,)),
+            requests.Signal(jobs=(job,), signal=draw.choice(["suspend", "resume", "TERM"])),
+            requests.Alter(
+                jobs=(job,),
+                changes=requests.Changes(resources={"walltime": str(draw.randrange(1, 90))}),
+            ),
             requests.Move(jobs=(job,), destination=draw.choice(["batch", "narrow"])),
-            requests.HostControl(hosts=(f"n{draw.randrange(1, 5)}",), action=draw.choice(["drain", "down", "resume", "resume"])),
+            requests.HostControl(
+                hosts=(f"n{draw.randrange(1, 5)}",),
+                action=draw.choice(["drain", "down", "resume", "resume"]),
+            ),
             requests.QueueControl(queues=("batch",), started=draw.random() < 0.7),
-            requests.ForceStart(jobs=tuple(str(number) for number in range(1, bench.core.next_sequence)),
-                                hosts=draw.choice([(), ("n1",), ("n2", "n3")])),
-        )  # fmt: skip
+            requests.ForceStart(
+                jobs=tuple(str(number) for number in range(1, bench.core.next_sequence)),
+                hosts=draw.choice([(), ("n1",), ("n2", "n3")]),
+            ),
+        )
         request = draw.choice(what)
         operators = requests.HostControl | requests.QueueControl | requests.ForceStart
         bench.do(ROOT if isinstance(request, operators) else actor, request)
@@ -97,7 +110,9 @@ def test_every_job_ends_once_all_is_open(policy: str) -> None:
             bench.do(ROOT, requests.Release(jobs=(bench.core.id_of(job.key),), kinds="uos"))
             for one in bench.core.members(job) if job.sequence in bench.core.jobs else []:
                 if one.state.letter == "S":
-                    bench.do(ROOT, requests.Signal(jobs=(bench.core.id_of(one.key),), signal="resume"))
+                    bench.do(
+                        ROOT, requests.Signal(jobs=(bench.core.id_of(one.key),), signal="resume")
+                    )
                 elif one.hold:
                     bench.do(ROOT, requests.Release(jobs=(bench.core.id_of(one.key),), kinds="uos"))
         bench.wait(100_000)

@@ -1,4 +1,5 @@
-"""Deadlines in the batch server's core: answers, quotes, changes, arrays and dependents, lost hosts, crashes, the replay."""
+"""Deadlines in the batch server's core: answers, quotes, changes, arrays and dependents, lost
+hosts, crashes, the replay."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def bench_with(policy: str = "qops", executor: str = "emulated") -> Bench:
     return Bench(CONFIG.format(policy=policy, executor=executor))
 
 
-def asks(procs: int, walltime: int, deadline: int | str | None = None, **fields: object) -> dict[str, object]:
+def asks(
+    procs: int, walltime: int, deadline: int | str | None = None, **fields: object
+) -> dict[str, object]:
     resources = {"ncpus": str(procs), "walltime": str(walltime)}
     if deadline is not None:
         resources["deadline"] = f"+{deadline}" if isinstance(deadline, int) else deadline
@@ -68,11 +71,20 @@ def test_a_deadline_is_promised_or_refused_with_the_earliest_that_would_be_accep
     bench = bench_with()
     bench.submit(**asks(8, 100))
     accepted = bench.submit(**asks(8, 50, 200))
-    assert (live(bench, accepted).deadline, live(bench, accepted).promised) == (200 * SECOND, 150 * SECOND)
+    assert (live(bench, accepted).deadline, live(bench, accepted).promised) == (
+        200 * SECOND,
+        150 * SECOND,
+    )
     error = refused(bench, 8, 80, 190)
-    assert (error.code, error.reason, error.exit_code) == ("refused-by-policy", "deadline-not-kept", 8)
+    assert (error.code, error.reason, error.exit_code) == (
+        "refused-by-policy",
+        "deadline-not-kept",
+        8,
+    )
     earliest = error.numbers["earliest_deadline"]
-    assert "the earliest deadline that would be accepted now is 1970-01-01T00:03:50+00:00" in str(error)
+    assert "the earliest deadline that would be accepted now is 1970-01-01T00:03:50+00:00" in str(
+        error
+    )
     assert earliest == 230 * SECOND
     assert refused(bench, 8, 80, earliest // SECOND - 1).reason == "deadline-not-kept"
     bench.submit(**asks(8, 80, earliest // SECOND))
@@ -85,9 +97,13 @@ def test_a_deadline_is_promised_or_refused_with_the_earliest_that_would_be_accep
 def test_what_nothing_could_keep_is_refused_before_it_has_a_number() -> None:
     bench = bench_with()
     for deadline, text in (
-        (9, "there are 00:00:09 until then"), ("1969-12-31T00:00Z", "lies too far away"), ("soon", "is no deadline"),
-        ("2026-01-01T00:00", "has no offset"), ("+99999999999", "more than a hundred years"), ("+", "is no time"),
-    ):  # fmt: skip
+        (9, "there are 00:00:09 until then"),
+        ("1969-12-31T00:00Z", "lies too far away"),
+        ("soon", "is no deadline"),
+        ("2026-01-01T00:00", "has no offset"),
+        ("+99999999999", "more than a hundred years"),
+        ("+", "is no time"),
+    ):
         assert text in str(refused(bench, 1, 10, deadline)), deadline
     bench.now = 100 * SECOND
     assert "it is past" in str(refused(bench, 1, 10, "1970-01-01T00:00:50Z"))
@@ -103,11 +119,15 @@ def test_a_quote_is_what_would_be_and_leaves_nothing() -> None:
     said = bench.do(ALICE, asked)
     assert isinstance(said, SubmissionRecord)
     assert said.quote is not None
-    assert (said.quote.start, said.quote.end, said.quote.earliest_deadline) == tuple(each * SECOND for each in (100, 160, 160))
+    assert (said.quote.start, said.quote.end, said.quote.earliest_deadline) == tuple(
+        each * SECOND for each in (100, 160, 160)
+    )
     assert said.quote.price is not None
     assert bench.core.next_sequence == 2
     late = Submit(spec=Spec(script="x", **asks(4, 60, 159)), is_dry_run=True)  # type: ignore[arg-type]
-    with pytest.raises(Refusal, match=r"the earliest deadline that would be accepted now is 1970-01-01T00:02:40"):
+    with pytest.raises(
+        Refusal, match=r"the earliest deadline that would be accepted now is 1970-01-01T00:02:40"
+    ):
         bench.do(ALICE, late)
 
 
@@ -119,7 +139,11 @@ def test_the_record_and_the_accounting_show_what_was_promised() -> None:
     record = bench.ended[job]
     assert (record.deadline, record.promised) == (200 * SECOND, 150 * SECOND)
     assert record.price == round(8 * 50 / 3600 * (1 + 100 / 86400) * 1e6)
-    (ended,) = [text_of(each) for each in bench.outbox if isinstance(each, Account) and each.job == job and each.kind == "E"]
+    (ended,) = [
+        text_of(each)
+        for each in bench.outbox
+        if isinstance(each, Account) and each.job == job and each.kind == "E"
+    ]
     assert f" deadline=200 price=0.{record.price:06d} " in ended
 
 
@@ -135,14 +159,20 @@ def test_another_deadline_is_granted_or_all_is_left_as_it_was() -> None:
     job = bench.submit(**asks(8, 50, 170))
     other = bench.submit(**asks(8, 50, 260))
     assert alter(bench, other, 199) == "deadline-not-kept"
-    assert (live(bench, other).deadline, live(bench, other).promised) == (260 * SECOND, 210 * SECOND)
+    assert (live(bench, other).deadline, live(bench, other).promised) == (
+        260 * SECOND,
+        210 * SECOND,
+    )
     assert live(bench, other).spec.resources["deadline"] == "+260"
     assert alter(bench, other, 20) == "deadline-too-soon"
     assert alter(bench, job, 400) == ""
     assert live(bench, job).promised == 350 * SECOND
     assert alter(bench, other, 150) == ""
     bench.wait(500)
-    assert sorted((bench.ended[other].ended or 0, bench.ended[job].ended or 0)) == [150 * SECOND, 200 * SECOND]
+    assert sorted((bench.ended[other].ended or 0, bench.ended[job].ended or 0)) == [
+        150 * SECOND,
+        200 * SECOND,
+    ]
     assert (bench.ended[other].ended or 0) <= 150 * SECOND
     bench.check()
 
@@ -165,7 +195,11 @@ def test_the_jobs_of_an_array_share_a_deadline_and_are_judged_one_by_one() -> No
     bench = bench_with()
     array = bench.submit(**asks(8, 50, 120, array="1-3"))
     bench.wait(300)
-    fates = {name: record.exit_status for name, record in bench.ended.items() if "[" in name and "[]" not in name}
+    fates = {
+        name: record.exit_status
+        for name, record in bench.ended.items()
+        if "[" in name and "[]" not in name
+    }
     assert sorted(fates.values(), key=str) == [-1, 0, 0]
     assert array == "1[].qbatch"
     bench.check()
@@ -174,7 +208,11 @@ def test_the_jobs_of_an_array_share_a_deadline_and_are_judged_one_by_one() -> No
 def promised_of(bench: Bench, array: str) -> dict[str, tuple[int | None, int | None]]:
     """Return deadline and promise of the jobs of an array that have not ended."""
     core = bench.core
-    return {core.id_of(job.key): (job.deadline, job.promised) for job in core.members(live(bench, array)) if not job.is_array}
+    return {
+        core.id_of(job.key): (job.deadline, job.promised)
+        for job in core.members(live(bench, array))
+        if not job.is_array
+    }
 
 
 def test_another_deadline_of_an_array_is_for_all_its_waiting_jobs_or_for_none() -> None:
@@ -198,7 +236,9 @@ def test_a_job_that_gets_another_deadline_keeps_its_place_at_a_run_limit() -> No
     bench = bench_with()
     bench.submit(**asks(8, 100))
     array = bench.submit(**asks(8, 50, 400, array="1-3", queue="narrow"))
-    first = [name for name, (_, promised) in promised_of(bench, array).items() if promised is not None]
+    first = [
+        name for name, (_, promised) in promised_of(bench, array).items() if promised is not None
+    ]
     assert len(first) == 1
     assert alter(bench, array, 149) == "deadline-not-kept"
     assert alter(bench, array, 300) == ""
@@ -221,10 +261,14 @@ def test_the_jobs_of_an_array_that_run_keep_their_deadline_when_the_others_get_a
     assert alter(bench, array, 140) == ""
     name = bench.core.id_of(running.key)
     assert running.deadline == 400 * SECOND
-    assert {deadline for other, (deadline, _) in promised_of(bench, array).items() if other != name} == {150 * SECOND}
+    assert {
+        deadline for other, (deadline, _) in promised_of(bench, array).items() if other != name
+    } == {150 * SECOND}
     job = bench.submit(**asks(8, 50, 400))
     bench.wait(145)
-    (outcome,) = bench.do(ALICE, requests.Alter(jobs=(job,), changes=Changes(resources={"deadline": "+900"}))).outcomes  # type: ignore[attr-defined]
+    (outcome,) = bench.do(
+        ALICE, requests.Alter(jobs=(job,), changes=Changes(resources={"deadline": "+900"}))
+    ).outcomes  # type: ignore[attr-defined]
     assert outcome.error is not None
     assert outcome.error.code == "modify-running"
     bench.check()
@@ -233,7 +277,10 @@ def test_the_jobs_of_an_array_that_run_keep_their_deadline_when_the_others_get_a
 def test_random_arrays_get_another_deadline_whole_or_not_at_all() -> None:
     counts = {"granted": 0, "deadline-not-kept": 0}
     for seed in range(60):
-        draw, bench = random.Random(seed), bench_with(random.Random(seed).choice(("qops", "msb", "mrt")))
+        draw, bench = (
+            random.Random(seed),
+            bench_with(random.Random(seed).choice(("qops", "msb", "mrt"))),
+        )
         bench.submit(**asks(8, 60))
         for _ in range(draw.randrange(4)):
             bench.submit(**asks(draw.randrange(1, 9), draw.randrange(1, 60), 2000))
@@ -249,7 +296,9 @@ def test_random_arrays_get_another_deadline_whole_or_not_at_all() -> None:
                 assert after == before, seed
             else:
                 assert after.keys() == before.keys(), seed  # no job was refused
-                assert {deadline for deadline, _ in after.values()} == {bench.now + wanted * SECOND}, seed
+                assert {deadline for deadline, _ in after.values()} == {
+                    bench.now + wanted * SECOND
+                }, seed
                 assert [promised is None for _, promised in after.values()] == [
                     promised is None for _, promised in before.values()
                 ], seed
@@ -279,10 +328,20 @@ def test_a_job_that_outlives_its_walltime_breaks_each_promise_once() -> None:
     bench.wait(10)
     bench.do(ROOT, requests.Signal(jobs=(first,), signal="suspend"))  # to the policy it runs on
     bench.wait(600 + 100 + 120)
-    happenings = [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"]
+    happenings = [
+        each
+        for each in bench.outbox
+        if isinstance(each, Happening) and each.kind == "promise-broken"
+    ]
     job = bench.core.live(late)
     assert [each.key for each in happenings] == [job.key]
-    assert job.broken == ((700 * SECOND, 700 * SECOND, "it can start only 1 s after the latest start that it was promised"),)
+    assert job.broken == (
+        (
+            700 * SECOND,
+            700 * SECOND,
+            "it can start only 1 s after the latest start that it was promised",
+        ),
+    )
     assert job.promised is None
     assert bench.core.live(never_late).promised == 8400 * SECOND
     assert state_snapshot.dump(bench.replayed(bench.journal)) == state_snapshot.dump(bench.core)
@@ -291,7 +350,11 @@ def test_a_job_that_outlives_its_walltime_breaks_each_promise_once() -> None:
     job = bench.core.live(late)
     assert job.promised == job.present.started
     assert len(job.broken) == 1
-    assert [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"] == happenings
+    assert [
+        each
+        for each in bench.outbox
+        if isinstance(each, Happening) and each.kind == "promise-broken"
+    ] == happenings
 
 
 def test_the_price_and_the_promise_survive_a_crash() -> None:
@@ -301,20 +364,30 @@ def test_the_price_and_the_promise_survive_a_crash() -> None:
     bench.wait(10)
     again = bench.replayed(bench.journal)
     before, after = live(bench, job), again.live(job)
-    assert (after.deadline, after.promised, after.price) == (before.deadline, before.promised, before.price)
+    assert (after.deadline, after.promised, after.price) == (
+        before.deadline,
+        before.promised,
+        before.price,
+    )
 
 
-@pytest.mark.parametrize("policy", ["qops", "msb", "mrt", "slack", "qops:others=reject,placing=head"])
+@pytest.mark.parametrize(
+    "policy", ["qops", "msb", "mrt", "slack", "qops:others=reject,placing=head"]
+)
 def test_the_core_takes_the_decisions_of_the_replay(policy: str) -> None:
     for seed in range(12):
         work = with_deadlines(seed)
         schedule = run(work, one_host(8), load_policy(policy))
         pool = Pool(name="main", hosts=(Host("machine", 8),), policy=policy, spans=True)
-        core = Core(Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),)), load_policy)
+        core = Core(
+            Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),)), load_policy
+        )
         trace = TraceSource(work, 0)
         trace.attach(core)
         ended = {}
-        while instants := [each for each in (passes.next_due(core), trace.next_instant()) if each is not None]:
+        while instants := [
+            each for each in (passes.next_due(core), trace.next_instant()) if each is not None
+        ]:
             at = max(min(instants), core.now)
             trace.take(core, at)
             passes.advance(core, at)
@@ -341,14 +414,21 @@ def test_a_job_with_a_deadline_moves_only_where_it_is_kept() -> None:
 
 def test_random_lives_keep_the_invariants_and_every_promise_of_bounded_jobs() -> None:
     for seed in range(15):
-        draw, bench = random.Random(seed), bench_with(random.Random(seed).choice(("qops", "msb", "mrt")))
+        draw, bench = (
+            random.Random(seed),
+            bench_with(random.Random(seed).choice(("qops", "msb", "mrt"))),
+        )
         jobs: list[str] = []
         for _ in range(40):
             kind = draw.randrange(8)
             try:
                 if kind < 5:
                     walltime = draw.randrange(1, 60)
-                    asked = asks(draw.randrange(1, 9), walltime, draw.choice((None, walltime + draw.randrange(300))))
+                    asked = asks(
+                        draw.randrange(1, 9),
+                        walltime,
+                        draw.choice((None, walltime + draw.randrange(300))),
+                    )
                     asked["runtime"] = draw.randrange(0, walltime + 1) * SECOND
                     jobs.append(bench.submit(**asked))
                 elif kind == 5 and jobs:

@@ -1,4 +1,5 @@
-"""The timers of emulated jobs against a count of every microsecond, and against the last instant that was noted."""
+"""The timers of emulated jobs against a count of every microsecond, and against the last instant
+that was noted."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ class TimedJob(SimpleNamespace):
 def timed(procs: int, work: int, at: int, noted: list[int]) -> tuple[Any, Any]:
     """Return a core, which notes when ends fall due, and a job with a timer that has just begun."""
     core = SimpleNamespace(now=at, at=lambda due, what, key, attempt: noted.append(due))
-    job = TimedJob(present=SimpleNamespace(progress=Progress(procs, work=work)), key="job", attempts=1)
+    job = TimedJob(
+        present=SimpleNamespace(progress=Progress(procs, work=work)), key="job", attempts=1
+    )
     execution.go_on(core, job)  # type: ignore[arg-type]
     return core, job
 
@@ -44,7 +47,8 @@ class Counted:
 
 
 def one_life(seed: int) -> tuple[int | None, int, int]:
-    """Live through one run with random suspensions, resizes and changes of its work; return its end and what happened."""
+    """Live through one run with random suspensions, resizes and changes of its work; return its end
+    and what happened."""
     draw = random.Random(seed)
     noted: list[int] = []
     begin, procs = draw.randint(0, 5), draw.randint(1, 4)
@@ -103,7 +107,8 @@ def test_a_run_of_unknown_work_is_counted_and_never_due() -> None:
     timers.resume(core, job)
     assert (progress.worked(151), progress.due, noted) == (4 * 10 + 2 * 10 + 2, NEVER, [])
     core.now = 151
-    execution.set_timer(core, job, 2, 70)  # it becomes known, and four processor-microseconds are missing
+    # It becomes known, and four processor-microseconds are missing.
+    execution.set_timer(core, job, 2, 70)
     assert (progress.due, noted) == (155, [155])
     assert progress.end_of(62, 151) == 151
     assert progress.end_of(40, 151) == 140  # as if it had run through on what it has now
@@ -118,8 +123,14 @@ def test_a_trial_fails_that_uses_more_memory_than_it_was_given_where_memory_coun
 ) -> None:
     machine = Machine((Host("a", 1), Host("b", 4, of_host)), single_host=True)
     core, job = timed(2, 10, 0, [])
-    core.runs, core.pool_of = SimpleNamespace(run_of=lambda job: 5), lambda job: SimpleNamespace(machine=machine)
-    job.spec, job.prepared = SimpleNamespace(used_memory=used), SimpleNamespace(request=SimpleNamespace(procs=2))
+    core.runs, core.pool_of = (
+        SimpleNamespace(run_of=lambda job: 5),
+        lambda job: SimpleNamespace(machine=machine),
+    )
+    job.spec, job.prepared = (
+        SimpleNamespace(used_memory=used),
+        SimpleNamespace(request=SimpleNamespace(procs=2)),
+    )
     job.present.allocation = (Chunk(1, 2, given),)
     for is_trial in (False, True):
         assert execution.Emulated().launch(core, job, 2, is_trial=is_trial) is (is_trial and fails)

@@ -1,4 +1,5 @@
-"""What users of a batch system count on, one thing a test: states, holds, arrays, dependencies, limits, refusals."""
+"""What users of a batch system count on, one thing a test: states, holds, arrays, dependencies,
+limits, refusals."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def test_held_jobs_wait_and_rank_from_their_release(bench: Bench) -> None:
     assert (bench.state(third), bench.state(first)) == ("R", "Q")
 
 
-def test_a_running_job_that_is_held_goes_on_and_is_held_when_it_is_queued_again(bench: Bench) -> None:
+def test_a_running_job_that_is_held_goes_on_and_is_held_when_it_is_queued_again(
+    bench: Bench,
+) -> None:
     job = bench.submit("sleep 100\n")
     bench.wait(1)
     bench.do(ALICE, requests.Hold(jobs=(job,)))
@@ -124,7 +127,13 @@ def test_the_slot_limit_of_an_array_holds_and_can_be_changed(bench: Bench) -> No
 
 @pytest.mark.parametrize(
     ("kind", "status", "state"),
-    [("afterok", 0, "R"), ("afterok", 1, "F"), ("afternotok", 0, "F"), ("afternotok", 2, "R"), ("afterany", 5, "R")],
+    [
+        ("afterok", 0, "R"),
+        ("afterok", 1, "F"),
+        ("afternotok", 0, "F"),
+        ("afternotok", 2, "R"),
+        ("afterany", 5, "R"),
+    ],
 )
 def test_dependencies_on_the_end(bench: Bench, kind: str, status: int, state: str) -> None:
     parent = bench.submit(f"sleep 10\nexit {status}\n")
@@ -174,9 +183,17 @@ def test_one_job_of_a_set_runs_and_the_others_are_deleted_when_it_has(bench: Ben
     blocker = bench.submit("sleep 20\n", **whole())
     first = bench.submit("sleep 30\n", **whole())
     second = bench.submit("sleep 10\n", depend=f"runone:{first}", resources={"ncpus": "1"})
-    third = bench.submit("sleep 10\n", depend=f"runone:{second}", resources={"ncpus": "1"}, hold="u")
-    assert full_record(bench.core, live(bench, first)).depend == "runone:3.qbatch@qbatch:4.qbatch@qbatch"
-    assert full_record(bench.core, live(bench, second)).depend == "runone:2.qbatch@qbatch:4.qbatch@qbatch"
+    third = bench.submit(
+        "sleep 10\n", depend=f"runone:{second}", resources={"ncpus": "1"}, hold="u"
+    )
+    assert (
+        full_record(bench.core, live(bench, first)).depend
+        == "runone:3.qbatch@qbatch:4.qbatch@qbatch"
+    )
+    assert (
+        full_record(bench.core, live(bench, second)).depend
+        == "runone:2.qbatch@qbatch:4.qbatch@qbatch"
+    )
     bench.wait(25)
     assert [bench.state(job) for job in (blocker, first, second, third)] == ["F", "R", "H", "H"]
     why = reason_for(bench.core, live(bench, second)).text
@@ -199,14 +216,21 @@ def test_one_job_of_a_set_runs_and_the_others_are_deleted_when_it_has(bench: Ben
 
 
 def test_two_jobs_of_a_set_that_one_pass_starts_become_one(bench: Bench) -> None:
-    """Both fit at once: the first that the policy chose runs, the start of the other is taken back, its processors are free."""
+    """Both fit at once: the first that the policy chose runs, the start of the other is taken back,
+    its processors are free."""
     blocker = bench.submit("sleep 10\n", **whole())
     first = bench.submit("sleep 30\n", resources={"select": "2:ncpus=4", "walltime": "40"})
-    second = bench.submit("sleep 30\n", resources={"select": "2:ncpus=4", "walltime": "40"}, depend=f"runone:{first}")
+    second = bench.submit(
+        "sleep 30\n", resources={"select": "2:ncpus=4", "walltime": "40"}, depend=f"runone:{first}"
+    )
     other = bench.submit("sleep 30\n", resources={"select": "2:ncpus=4", "walltime": "40"})
     bench.wait(11)
     assert [bench.state(job) for job in (blocker, first, second, other)] == ["F", "R", "H", "R"]
-    assert not [effect for effect in bench.outbox if isinstance(effect, Account) and effect.kind == "S" and effect.job == second]
+    assert not [
+        effect
+        for effect in bench.outbox
+        if isinstance(effect, Account) and effect.kind == "S" and effect.job == second
+    ]
     bench.check()
     bench.wait(60)
     assert bench.ended[second].started is None
@@ -238,9 +262,11 @@ def test_what_cannot_be_in_a_set_is_refused(bench: Bench) -> None:
     bench.submit("sleep 30\n", array="1-2")
     waits = bench.submit("sleep 30\n")
     for depend, words in (
-        (f"runone:{ended}", "the job has ended"), ("runone:2[1]", "name its array"), ("runone:99", "Unknown Job Id 99"),
+        (f"runone:{ended}", "the job has ended"),
+        ("runone:2[1]", "name its array"),
+        ("runone:99", "Unknown Job Id 99"),
         ("runone:", "names no job"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(Refusal, match=words):
             bench.submit(depend=depend)
     with pytest.raises(Refusal, match="not yours"):
@@ -260,7 +286,10 @@ def test_limits_of_a_queue_hold_for_all_and_for_each_user(bench: Bench) -> None:
     bench.wait(1)
     assert [bench.state(job) for job in mine + theirs] == ["R", "Q", "Q", "R", "Q"]
     found = [bench.core.find(bench.core.key_of(job)) for job in (mine[1], theirs[1])]
-    assert [reason_for(bench.core, job).code for job in found if job is not None] == ["user-limit", "queue-limit"]
+    assert [reason_for(bench.core, job).code for job in found if job is not None] == [
+        "user-limit",
+        "queue-limit",
+    ]
     bench.do(ALICE, requests.Delete(jobs=(mine[0],)))
     bench.wait(1)
     assert bench.state(mine[1]) == "R"
@@ -290,11 +319,15 @@ def test_somebody_elses_job_cannot_be_touched(bench: Bench) -> None:
     job = bench.submit("sleep 100\n")
     bench.wait(1)
     for request in (
-        requests.Delete(jobs=(job,)), requests.Hold(jobs=(job,)), requests.Release(jobs=(job,)),
-        requests.Rerun(jobs=(job,)), requests.Signal(jobs=(job,)), requests.Message(jobs=(job,), text="hi"),
+        requests.Delete(jobs=(job,)),
+        requests.Hold(jobs=(job,)),
+        requests.Release(jobs=(job,)),
+        requests.Rerun(jobs=(job,)),
+        requests.Signal(jobs=(job,)),
+        requests.Message(jobs=(job,), text="hi"),
         requests.Move(jobs=(job,), destination="narrow"),
         requests.Alter(jobs=(job,), changes=requests.Changes(priority=5)),
-    ):  # fmt: skip
+    ):
         said = bench.do(BOB, request)
         assert isinstance(said, Outcomes)
         assert said.outcomes[0].error is not None, request
@@ -355,7 +388,10 @@ def test_a_suspended_job_keeps_its_hosts_and_its_time_stands_still(bench: Bench)
 @pytest.mark.parametrize(
     ("resources", "text"),
     [
-        ({"select": "1:ncpus=200"}, "needs 200 processors on one host; the largest host of queue batch has 4"),
+        (
+            {"select": "1:ncpus=200"},
+            "needs 200 processors on one host; the largest host of queue batch has 4",
+        ),
         ({"select": "5:ncpus=4"}, "20 processors"),
         ({"select": "2:ncpus=1", "nodes": "2"}, "do not go together"),
         ({"walltime": "soon"}, "no time"),
@@ -363,7 +399,9 @@ def test_a_suspended_job_keeps_its_hosts_and_its_time_stands_still(bench: Bench)
         ({"mem": "lots"}, "no memory size"),
     ],
 )
-def test_what_can_never_run_is_refused_with_the_reason(bench: Bench, resources: dict[str, str], text: str) -> None:
+def test_what_can_never_run_is_refused_with_the_reason(
+    bench: Bench, resources: dict[str, str], text: str
+) -> None:
     with pytest.raises(Refusal, match=text):
         bench.submit(resources=resources)
     assert bench.core.jobs == {}
@@ -397,14 +435,23 @@ def test_altering_what_a_job_asks_for(bench: Bench) -> None:
     bench.do(
         ALICE,
         requests.Alter(
-            jobs=(job,), changes=requests.Changes(resources={"select": "1:ncpus=1", "walltime": "60"}, name="new")
+            jobs=(job,),
+            changes=requests.Changes(
+                resources={"select": "1:ncpus=1", "walltime": "60"}, name="new"
+            ),
         ),
     )
     bench.wait(1)
     found = bench.core.find(bench.core.key_of(job))
     assert found is not None
-    assert (found.name, found.prepared.demand.procs, found.prepared.walltime) == ("new", 1, 60 * SECOND)
-    said = bench.do(ALICE, requests.Alter(jobs=(blocker,), changes=requests.Changes(resources={"ncpus": "1"})))
+    assert (found.name, found.prepared.demand.procs, found.prepared.walltime) == (
+        "new",
+        1,
+        60 * SECOND,
+    )
+    said = bench.do(
+        ALICE, requests.Alter(jobs=(blocker,), changes=requests.Changes(resources={"ncpus": "1"}))
+    )
     assert said.outcomes[0].error.code == "modify-running"  # type: ignore[attr-defined]
 
 
@@ -418,7 +465,10 @@ def test_routing_takes_the_first_queue_that_takes_the_job() -> None:
         bench.submit(queue="route", resources={"walltime": "30"}),
         bench.submit(queue="route", resources={"walltime": "300"}),
     )
-    assert [bench.core.find(bench.core.key_of(job)).queue for job in (quick, slow)] == ["short", "batch"]  # type: ignore[union-attr]
+    assert [bench.core.find(bench.core.key_of(job)).queue for job in (quick, slow)] == [
+        "short",
+        "batch",
+    ]  # type: ignore[union-attr]
     with pytest.raises(Refusal, match="no destination of queue route"):
         bench.submit(queue="route", resources={"ncpus": "99"})
 
@@ -426,9 +476,15 @@ def test_routing_takes_the_first_queue_that_takes_the_job() -> None:
 def test_accounting_records_the_life_of_a_job(bench: Bench) -> None:
     job = bench.submit("sleep 5\n", name="named", account="proj x")
     bench.wait(10)
-    kinds = [effect.kind for effect in bench.outbox if isinstance(effect, Account) and effect.job == job]
+    kinds = [
+        effect.kind for effect in bench.outbox if isinstance(effect, Account) and effect.job == job
+    ]
     assert kinds == ["Q", "S", "E"]
-    text = next(text_of(effect) for effect in bench.outbox if isinstance(effect, Account) and effect.kind == "E")
+    text = next(
+        text_of(effect)
+        for effect in bench.outbox
+        if isinstance(effect, Account) and effect.kind == "E"
+    )
     for part in (
         "user=alice",
         "jobname=named",
@@ -448,7 +504,9 @@ def test_draws_of_run_times_are_the_same_on_every_replay_and_keep_their_mean() -
         bench = Bench(config)
         jobs = [bench.submit("true\n", resources={"walltime": "100000"}) for _ in range(400)]
         bench.wait(100_000)
-        runs.append([(bench.ended[job].ended or 0) - (bench.ended[job].started or 0) for job in jobs])
+        runs.append(
+            [(bench.ended[job].ended or 0) - (bench.ended[job].started or 0) for job in jobs]
+        )
     assert runs[0] == runs[1]
     assert len(set(runs[0])) > 390
     assert 85 * SECOND < sum(runs[0]) / 400 < 115 * SECOND
@@ -466,7 +524,9 @@ def test_two_waiting_jobs_exchange_their_places_and_no_other_moves(bench: Bench)
     bench.check()
 
 
-def test_an_attempt_that_was_suspended_is_lost_in_pieces_and_the_latest_are_kept(bench: Bench) -> None:
+def test_an_attempt_that_was_suspended_is_lost_in_pieces_and_the_latest_are_kept(
+    bench: Bench,
+) -> None:
     job = bench.submit("sleep 100\n", resources={"ncpus": "4"})
     bench.wait(10)
     bench.do(ALICE, requests.Signal(jobs=(job,), signal="suspend"))
@@ -482,4 +542,5 @@ def test_an_attempt_that_was_suspended_is_lost_in_pieces_and_the_latest_are_kept
     lost = found.earlier.lost
     assert len(lost) == flow.MOST_LOST
     (first, begin, end, _, _), (second, *_) = lost[:2]
-    assert (first, second, end - begin) == (1, 2, 20 * 1_000_000)  # the piece before the suspension is one too many
+    # The piece before the suspension is one too many.
+    assert (first, second, end - begin) == (1, 2, 20 * 1_000_000)

@@ -24,7 +24,8 @@ def test_what_is_forecast_happens(policy: str, kind: str) -> None:
         for _ in range(40):
             seconds = draw.randrange(1, 200)
             bench.submit(
-                resources={"ncpus": str(draw.randrange(1, 5)), "walltime": str(seconds)}, runtime=seconds * SECOND
+                resources={"ncpus": str(draw.randrange(1, 5)), "walltime": str(seconds)},
+                runtime=seconds * SECOND,
             )
             bench.wait(draw.choice([0, 0, 1, 5]))
         if seed % 2:
@@ -64,9 +65,15 @@ def happened(bench: Bench, jobs: Iterable[str]) -> dict[str, tuple[int | None, i
     return {job: (bench.ended[job].started, bench.ended[job].ended) for job in jobs}
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "immediate:inner=easy", "equispatial"])
+@pytest.mark.parametrize(
+    "policy", ["fcfs", "easy", "conservative", "immediate:inner=easy", "equispatial"]
+)
 def test_run_limits_dependencies_and_times_are_forecast_as_they_happen(policy: str) -> None:
-    kind = "single_host = true" if policy in ("equispatial", "immediate:inner=easy") else "spans = true"
+    kind = (
+        "single_host = true"
+        if policy in ("equispatial", "immediate:inner=easy")
+        else "spans = true"
+    )
     for seed in range(6):
         draw = random.Random(seed)
         bench = Bench(GATED.replace("[[pool]]", f'[[pool]]\npolicy = "{policy}"\n{kind}'))
@@ -75,15 +82,20 @@ def test_run_limits_dependencies_and_times_are_forecast_as_they_happen(policy: s
             seconds = draw.randrange(1, 200)
             more: dict[str, object] = {}
             if jobs and draw.random() < 0.2:
-                more["depend"] = f"{draw.choice(['after', 'afterok', 'afterany'])}:{draw.choice(jobs)}"
+                more["depend"] = (
+                    f"{draw.choice(['after', 'afterok', 'afterany'])}:{draw.choice(jobs)}"
+                )
             if draw.random() < 0.2:
                 more["not_before"] = bench.now + draw.randrange(1, 300) * SECOND
             if draw.random() < 0.1:
                 more["array"] = "1-4%2"
             job = bench.submit(
-                resources={"ncpus": str(draw.randrange(1, 5)), "walltime": str(seconds)}, runtime=seconds * SECOND,
-                queue=draw.choice(["batch", "few", "one"]), name=f"n{number}", **more,
-            )  # fmt: skip
+                resources={"ncpus": str(draw.randrange(1, 5)), "walltime": str(seconds)},
+                runtime=seconds * SECOND,
+                queue=draw.choice(["batch", "few", "one"]),
+                name=f"n{number}",
+                **more,
+            )
             if "array" not in more:
                 jobs.append(job)
             bench.wait(draw.choice([0, 0, 1, 5]))
@@ -108,7 +120,14 @@ def test_a_failed_parent_has_no_forecast_for_jobs_that_wait_for_its_failure() ->
     assert not {bad, held} & found.keys()
 
 
-ON_HOSTS = ("fcfs", "easy:order=lxf", "conservative", "immediate:inner=easy,protect=0,quantum=30", "equispatial", SLICES)
+ON_HOSTS = (
+    "fcfs",
+    "easy:order=lxf",
+    "conservative",
+    "immediate:inner=easy,protect=0,quantum=30",
+    "equispatial",
+    SLICES,
+)
 
 
 def crowded(policy: str, seed: int) -> Bench:
@@ -119,9 +138,10 @@ def crowded(policy: str, seed: int) -> Bench:
     for _ in range(60):
         seconds = draw.randrange(1, 400)
         bench.submit(
-            resources={"ncpus": str(draw.randrange(1, 5)), "walltime": str(seconds)}, runtime=seconds * SECOND,
+            resources={"ncpus": str(draw.randrange(1, 5)), "walltime": str(seconds)},
+            runtime=seconds * SECOND,
             queue=draw.choice(["batch", "batch", "few"]),
-        )  # fmt: skip
+        )
         bench.wait(draw.choice([0, 0, 1]))
     bench.wait(1)
     return bench
@@ -142,7 +162,8 @@ def test_a_forecast_goes_no_further_than_what_is_asked_for(policy: str) -> None:
         for key, expected in by_start:
             if expected.start < by_start[5][1].start:
                 assert made.found[key] == expected, "the end too is that of the whole forecast"
-        if policy in ("fcfs", "easy:order=lxf", "conservative"):  # under the others it waits for ends
+        # Under the others it waits for ends.
+        if policy in ("fcfs", "easy:order=lxf", "conservative"):
             assert starts[-1] == by_start[4][1].start
         key, expected = by_start[8]
         made = forecast_made(bench, first=0, jobs=(bench.core.id_of(key),))
@@ -183,7 +204,9 @@ def test_jobs_that_a_user_holds_are_not_waited_for(monkeypatch: pytest.MonkeyPat
     bench.wait(1)
     instants: list[int] = []
     advance = passes.advance
-    monkeypatch.setattr(passes, "advance", lambda core, at: (instants.append(at), advance(core, at)))
+    monkeypatch.setattr(
+        passes, "advance", lambda core, at: (instants.append(at), advance(core, at))
+    )
     made = forecast_made(bench)
     assert made.is_whole
     assert [each.start // SECOND for each in made.found.values()] == [100, 200]
@@ -191,7 +214,9 @@ def test_jobs_that_a_user_holds_are_not_waited_for(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_trial_that_has_too_little_memory_is_no_start() -> None:
-    pool = '[[pool]]\npolicy = "immediate:inner=easy,protect=0,quantum=30,memory=1GB"\nmemory = "8GB"'
+    pool = (
+        '[[pool]]\npolicy = "immediate:inner=easy,protect=0,quantum=30,memory=1GB"\nmemory = "8GB"'
+    )
     bench = Bench(GATED.replace("[[pool]]", pool).replace("n[1-4]", "n1"))
     bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "100"})
     bench.wait(10)

@@ -20,9 +20,12 @@ LENGTHS = {ALICE: 40, BOB: 90}
 
 
 def bench_of(seed: int, policy: str, *, pool: str = "", queue: str = "batch") -> Bench:
-    """A server on which alice's jobs always run for 40 s, bob's for 90 s, and both ask for much more."""
+    """A server on which alice's jobs always run for 40 s, bob's for 90 s, and both ask for much
+    more."""
     draw = random.Random(seed)
-    bench = Bench(PREDICTIONS + EMULATED.replace("[[pool]]", f'[[pool]]\npolicy = "{policy}"\n{pool}'))
+    bench = Bench(
+        PREDICTIONS + EMULATED.replace("[[pool]]", f'[[pool]]\npolicy = "{policy}"\n{pool}')
+    )
 
     def submit(actor, ncpus: int, walltime: int, queue: str) -> None:
         resources = {"ncpus": str(ncpus), "walltime": str(walltime)}
@@ -32,7 +35,12 @@ def bench_of(seed: int, policy: str, *, pool: str = "", queue: str = "batch") ->
         submit(actor, 1, 1000, "batch")
     bench.wait(200)
     for _ in range(40):
-        submit(draw.choice((ALICE, BOB)), draw.randrange(1, 5), draw.randrange(100, 2000), draw.choice(("batch", queue)))
+        submit(
+            draw.choice((ALICE, BOB)),
+            draw.randrange(1, 5),
+            draw.randrange(100, 2000),
+            draw.choice(("batch", queue)),
+        )
         bench.wait(draw.choice([0, 0, 1, 5]))
     bench.wait(1)
     return bench
@@ -45,14 +53,24 @@ def starts_and_ends(bench: Bench, jobs: list[str]) -> dict[str, tuple[int | None
 
 @pytest.mark.parametrize(
     "policy",
-    ["fcfs", "easy", "easy:order=sjf", "hybrid:depth=3", "conservative", "predicted", "predicted:inner=conservative"],
+    [
+        "fcfs",
+        "easy",
+        "easy:order=sjf",
+        "hybrid:depth=3",
+        "conservative",
+        "predicted",
+        "predicted:inner=conservative",
+    ],
 )
 @pytest.mark.parametrize("pool", ["spans = true", "single_host = true", ""])
 def test_what_is_forecast_happens(policy: str, pool: str) -> None:
     sooner = 0
     for seed in range(4):
         bench = bench_of(seed, policy, pool=pool)
-        waiting = {bench.core.id_of(job.key) for job in bench.core.live_jobs() if job.state.letter == "Q"}
+        waiting = {
+            bench.core.id_of(job.key) for job in bench.core.live_jobs() if job.state.letter == "Q"
+        }
         found, by_estimates = forecast_of(bench), forecast_of(bench, by="estimates")
         assert found.keys() == waiting
         assert found
@@ -73,7 +91,9 @@ def test_so_it_does_where_jobs_wait_outside_the_engines() -> None:
 def test_of_a_job_that_outlives_its_prediction_a_longer_run_is_expected() -> None:
     bench = bench_of(0, "easy")
     bench.wait(10_000 - bench.now / SECOND)
-    late = bench.submit(resources={"ncpus": "1", "walltime": "3000"}, runtime=2900 * SECOND, actor=BOB)
+    late = bench.submit(
+        resources={"ncpus": "1", "walltime": "3000"}, runtime=2900 * SECOND, actor=BOB
+    )
     bench.wait(0)
     found = bench.core.live(late)
     expected = []
@@ -93,19 +113,25 @@ def test_the_run_times_are_kept_and_made_again_from_the_journal() -> None:
 
 
 def learnt(bench: Bench) -> list[int]:
-    """Return the run times that the policy goes by for alice's jobs, which have to be those that the core keeps."""
+    """Return the run times that the policy goes by for alice's jobs, which have to be those that
+    the core keeps."""
     (by_policy,) = bench.core.pools[0].engine.view().memory.ended.values()
     assert by_policy == bench.core.run_times["alice"]
     return [each // SECOND for each in by_policy]
 
 
 def wide(bench: Bench, seconds: int, walltime: int = 3000) -> str:
-    return bench.submit(resources={"ncpus": "4", "walltime": str(walltime)}, runtime=seconds * SECOND)
+    return bench.submit(
+        resources={"ncpus": "4", "walltime": str(walltime)}, runtime=seconds * SECOND
+    )
 
 
 def past(policy: str, by: str = "predictions") -> Bench:
-    """A server of four processors on which two jobs of alice, one after the other, ran for 100 s."""
-    config = EMULATED.replace("[[pool]]", f'[[pool]]\npolicy = "{policy}"\nsingle_host = true\n').replace("n[1-4]", "n1")
+    """A server of four processors on which two jobs of alice, one after the other, ran for 100
+    s."""
+    config = EMULATED.replace(
+        "[[pool]]", f'[[pool]]\npolicy = "{policy}"\nsingle_host = true\n'
+    ).replace("n[1-4]", "n1")
     bench = Bench(f'forecast_run_times = "{by}"\n' + config)
     for _ in range(2):
         wide(bench, 100, 100)
@@ -157,7 +183,9 @@ def test_the_time_for_which_a_job_was_suspended_is_no_run_time() -> None:
 
 @pytest.mark.parametrize("policy", ["easy", "conservative", "predicted", "fcfs"])
 @pytest.mark.parametrize(("by", "length"), [("predictions", 100), ("estimates", 3000)])
-def test_what_is_forecast_happens_after_a_job_was_suspended_and_went_on(policy: str, by: str, length: int) -> None:
+def test_what_is_forecast_happens_after_a_job_was_suspended_and_went_on(
+    policy: str, by: str, length: int
+) -> None:
     bench = past(policy, by)
     job, waiting = wide(bench, length), wide(bench, length)
     began = bench.now
@@ -182,7 +210,9 @@ def test_a_job_that_is_handed_in_again_is_predicted_anew(again: str) -> None:
 
     def first(job: str) -> int:
         one = bench.core.pools[0]
-        return int(one.policy.first_predictions(one.engine.view())[bench.core.live(job).row]) // SECOND
+        return (
+            int(one.policy.first_predictions(one.engine.view())[bench.core.live(job).row]) // SECOND
+        )
 
     assert first(job) == 100
     if again == "hold":
@@ -203,5 +233,7 @@ def test_the_key_is_read_written_and_refused_by_name() -> None:
     assert settings.forecast_run_times == "predictions"
     assert parse_config(as_toml(settings), "again").forecast_run_times == "predictions"
     assert parse_config(EMULATED, "the test").forecast_run_times == "estimates"
-    with pytest.raises(InputError, match=r"'guesses' is not known \(known: estimates, predictions\)"):
+    with pytest.raises(
+        InputError, match=r"'guesses' is not known \(known: estimates, predictions\)"
+    ):
         parse_config('forecast_run_times = "guesses"\n' + EMULATED, "the test")

@@ -1,4 +1,5 @@
-"""Immediate service in a live core: quanta, preempted jobs, what users do to them meanwhile, and the same from the journal."""
+"""Immediate service in a live core: quanta, preempted jobs, what users do to them meanwhile, and
+the same from the journal."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from tests.daemon.what_if.driver import group_of
 POLICY = "immediate:inner=fcfs-backfill,quantum=60,memory=1GB,protect=600"
 
 
-def config(executor: str = "emulated", policy: str = POLICY, memory: str = "0", hosts: str = "n1") -> str:
+def config(
+    executor: str = "emulated", policy: str = POLICY, memory: str = "0", hosts: str = "n1"
+) -> str:
     return f"""
 executor = "{executor}"
 [[pool]]
@@ -74,7 +77,11 @@ def test_a_trial_run_that_does_not_end_waits_again_and_that_is_no_failure() -> N
     preempted, trial = with_trial(bench, "sleep 100\n")
     bench.wait(60)
     assert states(bench, preempted, trial) == "RQ"
-    assert [e.kind for e in bench.outbox if isinstance(e, Account) and e.job == trial] == ["Q", "S", "R"]
+    assert [e.kind for e in bench.outbox if isinstance(e, Account) and e.job == trial] == [
+        "Q",
+        "S",
+        "R",
+    ]
     bench.wait(1000)
     assert states(bench, preempted, trial) == "FF"
     record = bench.ended[trial]
@@ -99,7 +106,9 @@ def test_an_emulated_job_that_asks_for_more_memory_than_a_quantum_has_is_returne
     assert states(bench, preempted, trial, other) == "FFF"
     assert bench.ended[trial].trials == ((700_000_000, 700_000_000, 3, "n1/1*3"),)
     hosts = [HostRecord(name="n1", pool="pool", state="free", cpus=4)]
-    exported, *_, left_out = exportable_of([bench.ended[job] for job in (preempted, trial, other)], hosts, "here")
+    exported, *_, left_out = exportable_of(
+        [bench.ended[job] for job in (preempted, trial, other)], hosts, "here"
+    )
     [rows] = exported.result.schedules
     assert left_out == 0
     assert rows.pieces is not None
@@ -180,8 +189,11 @@ def test_a_job_on_trial_waits_after_its_quantum_for_a_queue_that_was_stopped_mea
 
 
 @pytest.mark.parametrize("request_of", [requests.Rerun, requests.Delete, requests.Hold])
-def test_a_trial_run_that_leaves_is_not_started_when_its_quantum_ends(request_of: type[requests.Request]) -> None:
-    """The inner policy starts it in the very pass that ends its trial; what was asked for meanwhile comes before."""
+def test_a_trial_run_that_leaves_is_not_started_when_its_quantum_ends(
+    request_of: type[requests.Request],
+) -> None:
+    """The inner policy starts it in the very pass that ends its trial; what was asked for meanwhile
+    comes before."""
     bench = Bench(config("process"))
     preempted, trial = with_trial(bench, "sleep 400\n")
     first = bench.core.find(bench.core.key_of(trial)).file_key  # type: ignore[union-attr]
@@ -195,13 +207,17 @@ def test_a_trial_run_that_leaves_is_not_started_when_its_quantum_ends(request_of
     ]
     assert launched == [1]
     assert (
-        states(bench, preempted, trial) == {requests.Rerun: "FR", requests.Delete: "FE", requests.Hold: "FH"}[request_of]
+        states(bench, preempted, trial)
+        == {requests.Rerun: "FR", requests.Delete: "FE", requests.Hold: "FH"}[request_of]
     )
     restored = bench.replayed([], state_snapshot.dump(bench.core))
     assert state_snapshot.dump(restored) == state_snapshot.dump(bench.core)
     bench.report(Ended(first, 271, 0))
     bench.wait(1)
-    assert states(bench, trial) == {requests.Rerun: "R", requests.Delete: "F", requests.Hold: "H"}[request_of]
+    assert (
+        states(bench, trial)
+        == {requests.Rerun: "R", requests.Delete: "F", requests.Hold: "H"}[request_of]
+    )
 
 
 def test_what_is_being_ended_is_not_stopped_by_a_trial_run() -> None:
@@ -243,21 +259,38 @@ def test_processes_are_stopped_by_signals_and_a_returned_attempt_for_good() -> N
     assert [effect.attempt for effect in bench.outbox if isinstance(effect, Launch)] == [2]
 
 
-@pytest.mark.parametrize("policy", [POLICY.replace("600", "20"), POLICY.partition(",")[0].replace("immediate", "soon")])
+@pytest.mark.parametrize(
+    "policy", [POLICY.replace("600", "20"), POLICY.partition(",")[0].replace("immediate", "soon")]
+)
 def test_from_journal_and_snapshot_the_same_is_done_again(policy: str) -> None:
     for seed in range(6):
         rng = random.Random(seed)
-        bench = Bench(config(policy=policy, memory=rng.choice(("0", "8GB")), hosts=rng.choice(("n1", "n[1-2]"))))
+        bench = Bench(
+            config(
+                policy=policy, memory=rng.choice(("0", "8GB")), hosts=rng.choice(("n1", "n[1-2]"))
+            )
+        )
         snapshot, since = b"", 0
         jobs: list[str] = []
         for step in range(60):
             if rng.random() < 0.7:
-                asked = {"ncpus": str(rng.randint(1, 4)), "mem": rng.choice(("0", "1gb", "3gb")), "walltime": "300"}
-                jobs.append(bench.submit(f"sleep {rng.choice((0, 5, 30, 70, 200))}\n# {step}\n", resources=asked))
+                asked = {
+                    "ncpus": str(rng.randint(1, 4)),
+                    "mem": rng.choice(("0", "1gb", "3gb")),
+                    "walltime": "300",
+                }
+                jobs.append(
+                    bench.submit(
+                        f"sleep {rng.choice((0, 5, 30, 70, 200))}\n# {step}\n", resources=asked
+                    )
+                )
             elif rng.random() < 0.3 and jobs and bench.state(name := rng.choice(jobs)) not in "F":
                 bench.do(ROOT, requests.Delete(jobs=(name,)))
             elif rng.random() < 0.3:
-                bench.do(ROOT, requests.Rerun(jobs=tuple(job for job in jobs if bench.state(job) in "RS")[:1]))
+                bench.do(
+                    ROOT,
+                    requests.Rerun(jobs=tuple(job for job in jobs if bench.state(job) in "RS")[:1]),
+                )
             bench.wait(rng.choice((0, 1, 10, 30, 60)))
             bench.check()
             if step == 30:
@@ -271,7 +304,8 @@ def test_from_journal_and_snapshot_the_same_is_done_again(policy: str) -> None:
 
 
 def test_the_table_of_shadows_counts_a_quantum_for_nothing_and_a_suspension_as_waiting() -> None:
-    """The preempted job waits 60 s in the middle, the trial run 360 s, one quantum among them, as in the metrics of a replay."""
+    """The preempted job waits 60 s in the middle, the trial run 360 s, one quantum among them, as
+    in the metrics of a replay."""
     bench = Bench(config())
     group = group_of(bench, ["easy"])
     bench.submit("sleep 1000\n", resources={"ncpus": "4", "walltime": "3000"})
@@ -280,6 +314,11 @@ def test_the_table_of_shadows_counts_a_quantum_for_nothing_and_a_suspension_as_w
     bench.wait(2500)
     group.follow(bench.journal, bench.now)
     real, easy = group.report().policies
-    assert (real.started, real.ended, real.wait_mean_s, real.wait_max_s) == (2, 2, (60 + 360) / 2, 360)
+    assert (real.started, real.ended, real.wait_mean_s, real.wait_max_s) == (
+        2,
+        2,
+        (60 + 360) / 2,
+        360,
+    )
     assert real.bounded_slowdown_mean == (1060 / 1000 + 660 / 300) / 2
     assert (easy.started, easy.wait_mean_s, easy.wait_max_s) == (2, (0 + 300) / 2, 300)

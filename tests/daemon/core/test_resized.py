@@ -1,4 +1,5 @@
-"""Jobs on fewer processors than they asked for: what they use of their walltime, and what is said before a policy goes."""
+"""Jobs on fewer processors than they asked for: what they use of their walltime, and what is said
+before a policy goes."""
 
 from __future__ import annotations
 
@@ -17,9 +18,12 @@ def malleable(memory: str = "0") -> Bench:
 
 
 def test_the_walltime_that_is_used_counts_as_on_the_processors_asked_for() -> None:
-    """An emulated job shows it as one that really runs does, while it runs and when it has ended."""
+    """An emulated job shows it as one that really runs does, while it runs and when it has
+    ended."""
     bench = malleable()
-    jobs = [bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "150"}) for _ in range(2)]
+    jobs = [
+        bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "150"}) for _ in range(2)
+    ]
     bench.wait(60)
     job = bench.core.find(bench.core.key_of(jobs[0]))
     assert job is not None
@@ -33,7 +37,10 @@ def test_the_walltime_that_is_used_counts_as_on_the_processors_asked_for() -> No
 
 def test_a_resized_job_is_shown_with_the_memory_that_it_holds() -> None:
     bench = malleable("4GB")
-    jobs = [bench.submit("sleep 100\n", resources={"ncpus": "4", "mem": "1gb", "walltime": "150"}) for _ in range(2)]
+    jobs = [
+        bench.submit("sleep 100\n", resources={"ncpus": "4", "mem": "1gb", "walltime": "150"})
+        for _ in range(2)
+    ]
     bench.wait(1)
     found = [bench.core.find(bench.core.key_of(job)) for job in jobs]
     shown = [exec_texts(bench.core, job) for job in found if job]
@@ -44,7 +51,9 @@ def test_a_trial_run_is_shown_with_the_memory_that_its_quantum_has() -> None:
     bench = malleable("2GB")
     bench.submit("sleep 400\n", resources={"ncpus": "3", "mem": "1gb", "walltime": "900"})
     bench.wait(1)
-    trial = bench.submit("sleep 50\n", resources={"ncpus": "1", "mem": "2gb", "walltime": "900"}, used_memory=0)
+    trial = bench.submit(
+        "sleep 50\n", resources={"ncpus": "1", "mem": "2gb", "walltime": "900"}, used_memory=0
+    )
     bench.wait(1)
     found = bench.core.find(bench.core.key_of(trial))
     assert found is not None
@@ -61,11 +70,15 @@ def test_jobs_that_keep_fewer_processors_are_counted_without_the_trial_runs() ->
     bench.wait(1)
     assert [bench.state(trial) for trial in trials] == ["R", "R"]
     said = bench.do(ROOT, requests.PolicySet(policy="easy", is_dry_run=True)).text  # type: ignore[attr-defined]
-    assert "2 quanta end and their jobs wait again, 2 jobs keep the fewer processors that they have now" in said
+    assert (
+        "2 quanta end and their jobs wait again, 2 jobs keep the fewer processors that they have "
+        "now"
+    ) in said
 
 
 def test_a_lost_attempt_is_exported_on_the_processors_that_it_had() -> None:
-    """4 of 4 for 10 s, 2 next to another job for 20 s, then run again: the bars hold the same work as the execution intervals."""
+    """4 of 4 for 10 s, 2 next to another job for 20 s, then run again: the bars hold the same work
+    as the execution intervals."""
     bench = malleable()
     fields = {"resources": {"ncpus": "4", "walltime": "150"}}
     first = bench.submit("sleep 100\n", **fields)
@@ -79,12 +92,18 @@ def test_a_lost_attempt_is_exported_on_the_processors_that_it_had() -> None:
     [rows] = exported.result.schedules
     assert rows.pieces is not None
     pieces = [(begin, end, procs) for _, begin, end, procs, *_ in rows.pieces.tolist()]
-    assert [(end - begin, procs) for begin, end, procs in pieces[:2]] == [(10_000_000, 4), (20_000_000, 2)]
-    assert sorted((bar.begin, bar.end, bar.procs) for bar in exported.bars["live"]) == sorted(pieces)
+    assert [(end - begin, procs) for begin, end, procs in pieces[:2]] == [
+        (10_000_000, 4),
+        (20_000_000, 2),
+    ]
+    assert sorted((bar.begin, bar.end, bar.procs) for bar in exported.bars["live"]) == sorted(
+        pieces
+    )
 
 
 def test_the_table_of_shadows_counts_the_processors_that_a_resized_job_has() -> None:
-    """Two jobs of four processors share the four of a host: it is busy, and not twice over; each runs for 100 s in 200."""
+    """Two jobs of four processors share the four of a host: it is busy, and not twice over; each
+    runs for 100 s in 200."""
     bench = malleable()
     group = group_of(bench, ["easy"])
     for _ in range(2):

@@ -78,7 +78,9 @@ def test_what_is_deleted_stays_deleted_when_its_host_goes_down_or_somebody_rerun
     assert bench.core.jobs == {}
 
 
-def test_a_job_of_no_length_that_is_lost_again_and_again_does_not_stop_the_clock(bench: Bench) -> None:
+def test_a_job_of_no_length_that_is_lost_again_and_again_does_not_stop_the_clock(
+    bench: Bench,
+) -> None:
     bench.do(ROOT, requests.Fault(kind="job-lost", count=-1))
     job = bench.submit("true\n", runtime=0)
     bench.make_pass()
@@ -98,7 +100,13 @@ def test_altering_refuses_before_it_changes_anything(bench: Bench) -> None:
     array = bench.submit(array="1-3%1")
     child = bench.submit(depend=f"afterany:{job}")
     before = state_snapshot.dump(bench.core)
-    for depend in (f"afterok:{failed}", f"afterok:{job}", f"before:{job}", f"afterany:{child}", "afterok:99"):
+    for depend in (
+        f"afterok:{failed}",
+        f"afterok:{job}",
+        f"before:{job}",
+        f"afterany:{child}",
+        "afterok:99",
+    ):
         assert alter(bench, job, depend=depend, name="new", priority=5) == "bad-dependency", depend
     assert alter(bench, array, slot_limit=2, resources={"ncpus": "99"}) == "never-fits"
     assert alter(bench, array, slot_limit=2, depend=f"afterok:{array}") == "bad-dependency"
@@ -111,9 +119,12 @@ def test_jobs_that_would_wait_for_each_other_are_refused(bench: Bench) -> None:
     second = bench.submit(depend=f"afterok:{first}")
     array = bench.submit(array="1-2", depend=f"afterok:{second}")
     for depend in (
-        f"afterok:{first},before:{first}", f"afterany:{second},beforeany:{first}", f"afterany:3[2],beforeany:{first}",
-        f"afterany:{array},beforeany:{first}", f"before:{array},afterany:3[1]",
-    ):  # fmt: skip
+        f"afterok:{first},before:{first}",
+        f"afterany:{second},beforeany:{first}",
+        f"afterany:3[2],beforeany:{first}",
+        f"afterany:{array},beforeany:{first}",
+        f"before:{array},afterany:3[1]",
+    ):
         with pytest.raises(Refusal, match="wait for each other"):
             bench.submit(depend=depend)
     assert alter(bench, first, depend=f"afterany:{array}") == "bad-dependency"
@@ -214,7 +225,12 @@ def test_umask_checkpoint_and_no_dependency_can_be_altered(bench: Bench) -> None
     job = bench.submit(depend=f"afterok:{parent}")
     assert alter(bench, job, umask=0o22, checkpoint="n", depend="") == ""
     found = job_of(bench, job)
-    assert (found.spec.umask, found.spec.checkpoint, found.spec.depend, found.unmet) == (0o22, "n", "", 0)
+    assert (found.spec.umask, found.spec.checkpoint, found.spec.depend, found.unmet) == (
+        0o22,
+        "n",
+        "",
+        0,
+    )
     assert (found.state.letter, bench.core.children) == ("Q", {})
 
 
@@ -282,9 +298,18 @@ def test_mail_of_arrays() -> None:
     bench.wait(5)
     bench.do(ALICE, requests.Delete(jobs=(doomed,)))
     sent = [
-        (effect.key.sequence, effect.key.member, effect.point) for effect in bench.outbox if isinstance(effect, Mail)
+        (effect.key.sequence, effect.key.member, effect.point)
+        for effect in bench.outbox
+        if isinstance(effect, Mail)
     ]
-    assert sorted(sent) == [(1, -2, "b"), (1, -2, "e"), (3, -2, "e"), (3, 1, "e"), (3, 2, "e"), (4, -2, "a")]
+    assert sorted(sent) == [
+        (1, -2, "b"),
+        (1, -2, "e"),
+        (3, -2, "e"),
+        (3, 1, "e"),
+        (3, 2, "e"),
+        (4, -2, "a"),
+    ]
 
 
 def test_the_number_of_a_finished_array_names_it_in_dependencies(bench: Bench) -> None:
@@ -300,11 +325,17 @@ def test_the_number_of_a_finished_array_names_it_in_dependencies(bench: Bench) -
 
 
 def test_a_move_is_checked_against_the_owner_and_to_the_same_queue_is_nothing() -> None:
-    config = "max_jobs_per_user = 2\n" + EMULATED + '[[queue]]\nname = "hers"\nusers = ["alice"]\nmax_queued = 1\n'
+    config = (
+        "max_jobs_per_user = 2\n"
+        + EMULATED
+        + '[[queue]]\nname = "hers"\nusers = ["alice"]\nmax_queued = 1\n'
+    )
     bench = Bench(config)
     mine, other = bench.submit(hold="u"), bench.submit(actor=BOB, hold="u")
     bench.submit(hold="u")
-    assert code_of(bench.do(ROOT, requests.Move(jobs=(other,), destination="hers"))) == "queue-access"
+    assert (
+        code_of(bench.do(ROOT, requests.Move(jobs=(other,), destination="hers"))) == "queue-access"
+    )
     assert code_of(bench.do(ROOT, requests.Move(jobs=(mine,), destination="hers"))) == ""
     before = state_snapshot.dump(bench.core)
     assert code_of(bench.do(ALICE, requests.Move(jobs=(mine,), destination="hers"))) == ""
@@ -317,7 +348,9 @@ def test_accounting_names_the_user_that_deleted(bench: Bench) -> None:
     bench.do(ROOT, requests.Delete(jobs=tuple(jobs[:2])))
     bench.do(ALICE, requests.Delete(jobs=(jobs[2],)))
     requestors = [
-        effect.text.partition("@")[0] for effect in bench.outbox if isinstance(effect, Account) and effect.kind == "D"
+        effect.text.partition("@")[0]
+        for effect in bench.outbox
+        if isinstance(effect, Account) and effect.kind == "D"
     ]
     assert requestors == ["requestor=root"] * 3 + ["requestor=alice"]
 
@@ -332,7 +365,12 @@ def test_a_requeued_job_has_not_started_and_a_held_one_has_no_promise() -> None:
     assert job_of(bench, waits).promised is None
     bench.do(ALICE, requests.Rerun(jobs=(job,)))
     found = job_of(bench, job)
-    assert (found.state.letter, found.attempt, found.promised, found.attempts) == ("Q", None, None, 1)
+    assert (found.state.letter, found.attempt, found.promised, found.attempts) == (
+        "Q",
+        None,
+        None,
+        1,
+    )
     assert bench.state(bench.submit(depend=f"after:{job}")) == "Q"
 
 

@@ -1,4 +1,5 @@
-"""A state that is set back is the one that it would have been, had the clock been right from the beginning."""
+"""A state that is set back is the one that it would have been, had the clock been right from the
+beginning."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def test_a_server_that_is_set_back_goes_on_as_one_whose_clock_was_right(policy: 
     late, right = lived(policy, 2 * YEAR), lived(policy, YEAR)
     set_back(late.core, YEAR)
     late.now -= YEAR
-    # What has ended keeps the instants of that time; and the policy of the other begins anew as well.
+    # What has ended keeps the instants of that time; and the policy of the other begins anew as
+    # well.
     for pool in right.core.pools:
         pool.engine.exchange_policy(pool.policy)
         pool.events.append(Woken())

@@ -30,7 +30,11 @@ def lines(bench: Bench, job: str) -> list[str]:
     found = bench.core.find(bench.core.key_of(job))
     assert found is not None
     hosts = bench.core.pool_of(found).machine.hosts
-    return [hosts[slot.host].name for slot in found.present.slots for _ in range(slot.lines * slot.count)]
+    return [
+        hosts[slot.host].name
+        for slot in found.present.slots
+        for _ in range(slot.lines * slot.count)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -40,15 +44,35 @@ def lines(bench: Bench, job: str) -> list[str]:
         ("nodes=2", "n1/0+n2/0", "(n1:ncpus=1)+(n2:ncpus=1)", "n1 n2"),
         ("select=2:ncpus=2", "n1/0*2+n1/1*2", "(n1:ncpus=2)+(n1:ncpus=2)", "n1 n1"),
         ("select=2:ncpus=1,place=scatter:excl", "n1/0+n2/0", "(n1:ncpus=1)+(n2:ncpus=1)", "n1 n2"),
-        ("select=2:ncpus=1,place=vscatter:exclhost", "n1/0+n2/0", "(n1:ncpus=1)+(n2:ncpus=1)", "n1 n2"),
+        (
+            "select=2:ncpus=1,place=vscatter:exclhost",
+            "n1/0+n2/0",
+            "(n1:ncpus=1)+(n2:ncpus=1)",
+            "n1 n2",
+        ),
         ("nodes=2:ppn=1#excl", "n1/0+n2/0", "(n1:ncpus=1)+(n2:ncpus=1)", "n1 n2"),
         ("select=2:ncpus=3,place=excl", "n1/0*3+n2/0*3", "(n1:ncpus=3)+(n2:ncpus=3)", "n1 n2"),
         ("nodes=n2+n4:ppn=2", "n2/0+n4/0*2", "(n2:ncpus=1)+(n4:ncpus=2)", "n2 n4 n4"),
-        ("select=1:ncpus=4+1:ncpus=2:host=n1", "n2/0*4+n1/0*2", "(n2:ncpus=4)+(n1:ncpus=2)", "n2 n1"),
+        (
+            "select=1:ncpus=4+1:ncpus=2:host=n1",
+            "n2/0*4+n1/0*2",
+            "(n2:ncpus=4)+(n1:ncpus=2)",
+            "n2 n1",
+        ),
         ("select=1:vnode=n3:mpiprocs=2", "n3/0", "(n3:ncpus=1)", "n3 n3"),
         ("ncpus=2,host=n3", "n3/0*2", "(n3:ncpus=2)", "n3"),
-        ("select=2:ncpus=2,place=group=host", "n1/0*2+n1/1*2", "(n1:ncpus=2)+(n1:ncpus=2)", "n1 n1"),
-        ("select=1:host=n2:ncpus=2+1:ncpus=2,place=pack", "n2/0*2+n2/1*2", "(n2:ncpus=2)+(n2:ncpus=2)", "n2 n2"),
+        (
+            "select=2:ncpus=2,place=group=host",
+            "n1/0*2+n1/1*2",
+            "(n1:ncpus=2)+(n1:ncpus=2)",
+            "n1 n1",
+        ),
+        (
+            "select=1:host=n2:ncpus=2+1:ncpus=2,place=pack",
+            "n2/0*2+n2/1*2",
+            "(n2:ncpus=2)+(n2:ncpus=2)",
+            "n2 n2",
+        ),
     ],
 )
 def test_exec_host_exec_vnode_and_the_node_file_are_the_hosts_that_are_taken(
@@ -58,7 +82,11 @@ def test_exec_host_exec_vnode_and_the_node_file_are_the_hosts_that_are_taken(
     job = submit(bench, asked)
     bench.wait(1)
     shown = record(bench, job)
-    assert (shown.exec_host, shown.exec_vnode, lines(bench, job)) == (exec_host, exec_vnode, node_file.split())
+    assert (shown.exec_host, shown.exec_vnode, lines(bench, job)) == (
+        exec_host,
+        exec_vnode,
+        node_file.split(),
+    )
     taken = {host.name for host in host_records(bench.core) if host.cpus_used}
     assert taken == set(node_file.split())
     states = {host.state for host in host_records(bench.core) if host.cpus_used}
@@ -71,7 +99,8 @@ def test_exec_host_exec_vnode_and_the_node_file_are_the_hosts_that_are_taken(
     [
         ("nodes=5", "never-fits", "needs 5 hosts for scattered chunks; there are 4"),
         ("nodes=1:ppn=5", "never-fits", "needs 5 processors on one host"),
-        ("select=1:host=n9", "never-fits", "has no host n9"), ("nodes=n1+n9", "never-fits", "has no host n9"),
+        ("select=1:host=n9", "never-fits", "has no host n9"),
+        ("nodes=n1+n9", "never-fits", "has no host n9"),
         ("nodes=n1+n1", "never-fits", "a host for each scattered chunk"),
         ("select=1:host=n2:ncpus=5", "never-fits", "needs 5 processors on host n2, which has 4"),
         ("select=host=n1+host=n2,place=pack", "never-fits", "different hosts"),
@@ -80,7 +109,7 @@ def test_exec_host_exec_vnode_and_the_node_file_are_the_hosts_that_are_taken(
         ("select=2,place=scatter:group=host", "bad-value", "on one host and on different ones"),
         ("select=1:fast=1", "unknown-resource", "Unknown resource: fast"),
     ],
-)  # fmt: skip
+)
 def test_what_no_hosts_can_give_is_refused_at_once(asked: str, code: str, why: str) -> None:
     with pytest.raises(Refusal, match=why) as refused:
         submit(Bench(), asked)
@@ -106,11 +135,15 @@ pool = "p"
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ("nodes=2:ppn=2", "different hosts .* write ncpus=4"), ("select=2:ncpus=1,place=vscatter", "different hosts"),
-        ("select=1:ncpus=2,place=excl", "share hosts"), ("nodes=1:ppn=2#excl", "share hosts"),
+        ("nodes=2:ppn=2", "different hosts .* write ncpus=4"),
+        ("select=2:ncpus=1,place=vscatter", "different hosts"),
+        ("select=1:ncpus=2,place=excl", "share hosts"),
+        ("nodes=1:ppn=2#excl", "share hosts"),
     ],
-)  # fmt: skip
-def test_a_pool_without_chunks_refuses_hosts_that_it_cannot_give(placing: str, asked: str, why: str) -> None:
+)
+def test_a_pool_without_chunks_refuses_hosts_that_it_cannot_give(
+    placing: str, asked: str, why: str
+) -> None:
     bench = Bench(POOLS.replace("PLACING", placing))
     with pytest.raises(Refusal, match=why) as refused:
         submit(bench, asked)
@@ -182,7 +215,9 @@ def test_qalter_and_qmove_are_as_strict() -> None:
 
 
 def test_a_lenient_server_takes_more() -> None:
-    bench = Bench('custom_resources = ["foo"]\nlenient = ["select", "array", "server", "user"]\n' + EMULATED)
+    bench = Bench(
+        'custom_resources = ["foo"]\nlenient = ["select", "array", "server", "user"]\n' + EMULATED
+    )
     others = {"group_list": "wheel", "extra": {"user_list": "bob"}}
     job = submit(bench, "select=1:foo=2,ncpus=2", array="3", queue="batch@other", **others)
     bench.wait(1)
@@ -196,26 +231,37 @@ def test_a_lenient_server_takes_more() -> None:
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        ({"array": "3"}, "bad-value"), ({"queue": "batch@other"}, "unknown-server"),
-        ({"extra": {"user_list": "bob"}}, "bad-user"), ({"group_list": "wheel"}, "bad-group"),
-        ({"extra": {"stagein": "a@elsewhere:/b"}}, "bad-value"), ({"extra": {"stageout": "nonsense"}}, "bad-value"),
+        ({"array": "3"}, "bad-value"),
+        ({"queue": "batch@other"}, "unknown-server"),
+        ({"extra": {"user_list": "bob"}}, "bad-user"),
+        ({"group_list": "wheel"}, "bad-group"),
+        ({"extra": {"stagein": "a@elsewhere:/b"}}, "bad-value"),
+        ({"extra": {"stageout": "nonsense"}}, "bad-value"),
     ],
-)  # fmt: skip
+)
 def test_what_openpbs_refuses_is_refused(fields: dict[str, object], code: str) -> None:
     with pytest.raises(Refusal) as refused:
         submit(Bench(), "ncpus=1", host="here.example", **fields)
     assert refused.value.code == code
     for allowed in (
-        {"array": "3", "is_torque": True}, {"queue": "batch@here"}, {"queue": "batch@qbatch"},
-        {"extra": {"user_list": "alice@x"}}, {"group_list": "users@x"}, {"extra": {"stagein": "a@here:/b,c@localhost:/d"}},
-    ):  # fmt: skip
+        {"array": "3", "is_torque": True},
+        {"queue": "batch@here"},
+        {"queue": "batch@qbatch"},
+        {"extra": {"user_list": "alice@x"}},
+        {"group_list": "users@x"},
+        {"extra": {"stagein": "a@here:/b,c@localhost:/d"}},
+    ):
         assert submit(Bench(), "ncpus=1", host="here.example", **allowed)
 
 
-def test_dependencies_are_shown_with_their_server_by_both_sides_and_the_queue_in_the_variables() -> None:
+def test_dependencies_are_shown_with_their_server_by_both_sides_and_the_queue_in_the_variables() -> (
+    None
+):
     bench = Bench()
     parent = submit(bench, "ncpus=1")
-    child = submit(bench, "ncpus=1", depend=f"afterok:{parent.partition('.')[0]}@qbatch,afterany:{parent}")
+    child = submit(
+        bench, "ncpus=1", depend=f"afterok:{parent.partition('.')[0]}@qbatch,afterany:{parent}"
+    )
     assert record(bench, child).depend == "afterok:1.qbatch@qbatch,afterany:1.qbatch@qbatch"
     assert record(bench, parent).depend == "beforeok:2.qbatch@qbatch,beforeany:2.qbatch@qbatch"
     assert record(bench, parent).variables["PBS_O_QUEUE"] == "batch"
@@ -223,7 +269,9 @@ def test_dependencies_are_shown_with_their_server_by_both_sides_and_the_queue_in
 
 def test_equal_chunks_on_a_host_are_one_slot_as_far_as_their_numbers_follow_each_other() -> None:
     bench = Bench(EMULATED.replace("cpus = 4", "cpus = 16"))
-    first, between, after = (submit(bench, f"select={count}:ncpus=1:host=n1") for count in (2, 1, 3))
+    first, between, after = (
+        submit(bench, f"select={count}:ncpus=1:host=n1") for count in (2, 1, 3)
+    )
     bench.wait(1)
     for job in (first, after):
         bench.do(ROOT, Delete(jobs=(job,)))
@@ -232,8 +280,9 @@ def test_equal_chunks_on_a_host_are_one_slot_as_far_as_their_numbers_follow_each
     found = bench.core.find(bench.core.key_of(wide))
     assert found is not None
     assert found.present.slots == (
-        Slot(0, 3, 0, 1, 0, ((0, 1), (3, 6)), 2), Slot(0, 3, 0, 1, 3, ((7, 12),), 2)
-    )  # fmt: skip
+        Slot(0, 3, 0, 1, 0, ((0, 1), (3, 6)), 2),
+        Slot(0, 3, 0, 1, 3, ((7, 12),), 2),
+    )
     shown = record(bench, wide)
     assert shown.exec_host == "n1/0*3+n1/1*3+n1/3*3+n1/4*3"
     assert shown.exec_vnode == "+".join(["(n1:ncpus=3)"] * 4)

@@ -1,4 +1,5 @@
-"""Commands about many jobs are carried out in steps: others come in between, and nothing stays half done."""
+"""Commands about many jobs are carried out in steps: others come in between, and nothing stays half
+done."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ ARRAY = Submit(spec=Spec(script="sleep 10\n", array=f"1-{MANY}"))
 
 
 def in_steps(bench: Bench, request: Request, between: tuple[Request, ...] = ()) -> int:
-    """Carry out a request as the service does, others after each of its steps; return how many steps it took."""
+    """Carry out a request as the service does, others after each of its steps; return how many
+    steps it took."""
     core, count = bench.core, 1
     result = verbs.begin(core, ROOT, request)
     bench.journal.append(journal_entry.command(core.now, ROOT, _encode(request)))
@@ -80,7 +82,9 @@ def test_steps_lead_to_what_one_go_leads_to(commands: tuple[Request, ...]) -> No
 
 
 @pytest.mark.parametrize("commands", CHANGES)
-def test_the_journal_with_steps_and_what_came_in_between_gives_the_same_state(commands: tuple[Request, ...]) -> None:
+def test_the_journal_with_steps_and_what_came_in_between_gives_the_same_state(
+    commands: tuple[Request, ...],
+) -> None:
     bench = Bench()
     bench.do(ROOT, ARRAY)
     bench.make_pass()
@@ -104,7 +108,9 @@ def test_what_was_under_way_at_a_crash_is_finished_after_it() -> None:
     bench.do(ROOT, ARRAY)
     bench.make_pass()
     assert verbs.begin(bench.core, ROOT, Delete(jobs=("1[]",))) is UNFINISHED
-    bench.journal.append(journal_entry.command(bench.core.now, ROOT, _encode(Delete(jobs=("1[]",)))))
+    bench.journal.append(
+        journal_entry.command(bench.core.now, ROOT, _encode(Delete(jobs=("1[]",))))
+    )
     steps.go_on(bench.core)
     bench.journal.append(journal_entry.step(bench.core.now))
     found = bench.replayed(bench.journal)
@@ -136,10 +142,17 @@ def test_a_job_that_a_command_under_way_has_taken_out_is_not_started_by_force() 
     bench = Bench()
     bench.do(ROOT, ARRAY)
     bench.make_pass()
-    assert verbs.begin(bench.core, ROOT, Alter(jobs=("1[]",), changes=Changes(slot_limit=200))) is UNFINISHED
+    assert (
+        verbs.begin(bench.core, ROOT, Alter(jobs=("1[]",), changes=Changes(slot_limit=200)))
+        is UNFINISHED
+    )
     for _ in range(3):
         steps.go_on(bench.core)
-    out = [job for job in bench.core.members(bench.core.jobs[1]) if job.state is BatchState.QUEUED and job.row < 0]
+    out = [
+        job
+        for job in bench.core.members(bench.core.jobs[1])
+        if job.state is BatchState.QUEUED and job.row < 0
+    ]
     assert out
     said = bench.do(ROOT, ForceStart(jobs=(bench.core.id_of(out[0].key),)))
     assert isinstance(said, Outcomes)
@@ -163,10 +176,15 @@ OTHERS = {
     "a policy": EMULATED.replace("executor", 'policy = "fcfs"\nexecutor'),
     "hosts": EMULATED.replace("n[1-4]", "n[1-8]"),
     "a queue more": EMULATED + '[[queue]]\nname = "more"\n',
-    "a pool more": EMULATED.replace("[[queue]]", '[[pool]]\nname = "other"\nhosts = "m1"\ncpus = 2\n[[queue]]', 1),
+    "a pool more": EMULATED.replace(
+        "[[queue]]", '[[pool]]\nname = "other"\nhosts = "m1"\ncpus = 2\n[[queue]]', 1
+    ),
     "another pool for a queue": EMULATED.replace(
         '[[queue]]\nname = "batch"\n',
-        '[[pool]]\nname = "other"\nhosts = "m1"\ncpus = 2\n[[queue]]\nname = "batch"\npool = "other"\n',
+        (
+            '[[pool]]\nname = "other"\nhosts = "m1"\ncpus = 2\n[[queue]]\nname = "batch"\npool = '
+            '"other"\n'
+        ),
     ),
 }
 
@@ -196,7 +214,11 @@ def test_another_configuration_is_an_entry_of_the_journal_and_needs_no_snapshot(
     fresh = Core(settings, load_policy)
     assert list(core.queues) == list(fresh.queues)
     for queue, other in zip(core.queues.values(), fresh.queues.values(), strict=True):
-        assert (queue.settings, queue.pool, queue.place) == (other.settings, other.pool, other.place)
+        assert (queue.settings, queue.pool, queue.place) == (
+            other.settings,
+            other.pool,
+            other.place,
+        )
     bench.wait(MANY * 20)
     assert core.jobs == {}
 
@@ -207,7 +229,9 @@ def test_a_queue_goes_to_another_pool_only_when_none_of_its_jobs_runs() -> None:
     bench.submit("sleep 10\n")
     bench.make_pass()
     settings = parse_config(OTHERS["another pool for a queue"], "the test")
-    with pytest.raises(InputError, match="queue batch cannot go to pool other while its jobs run in pool main"):
+    with pytest.raises(
+        InputError, match="queue batch cannot go to pool other while its jobs run in pool main"
+    ):
         steps.whole(reconfigure(bench.core, settings))
     bench.wait(20)
     assert bench.core.jobs == {}

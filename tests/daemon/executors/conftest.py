@@ -37,10 +37,14 @@ async def end_everything(world: World) -> None:
 
 
 @pytest.fixture(params=["groups where there are", "no groups"])
-def either_way(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+def either_way(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> bool:
     if request.param == "no groups":
         program = tmp_path / "supervisor_without_groups.py"
-        program.write_text(PLAIN.format(folder=str(Path(process.SUPERVISOR).parent)), encoding="utf-8")
+        program.write_text(
+            PLAIN.format(folder=str(Path(process.SUPERVISOR).parent)), encoding="utf-8"
+        )
         monkeypatch.setattr(process, "SUPERVISOR", str(program))
         return False
     return bool(processes.leaf_path("1.1", "0" * 32))

@@ -1,4 +1,5 @@
-"""A Dask cluster of one's own for a test: a scheduler and workers as separate processes on loopback, to be killed at will."""
+"""A Dask cluster of one's own for a test: a scheduler and workers as separate processes on
+loopback, to be killed at will."""
 
 from __future__ import annotations
 
@@ -39,7 +40,15 @@ class DaskCluster:
         """Start the scheduler, on a port of the system's choice (0) or on the one that it had."""
         file = self.base / "scheduler.json"
         file.unlink(missing_ok=True)
-        words = ["--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--scheduler-file", str(file)]
+        words = [
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+            "--no-dashboard",
+            "--scheduler-file",
+            str(file),
+        ]
         self.scheduler = self._run("dask_scheduler", *words)
 
         def is_there() -> bool:
@@ -59,17 +68,35 @@ class DaskCluster:
         """Start workers."""
         for name in names:
             self.workers[name] = self._run(
-                "dask_worker", self.address, "--name", name, "--nthreads", str(threads), "--no-dashboard", "--no-nanny",
-                "--host", "127.0.0.1", "--local-directory", str(self.base / name),
-            )  # fmt: skip
+                "dask_worker",
+                self.address,
+                "--name",
+                name,
+                "--nthreads",
+                str(threads),
+                "--no-dashboard",
+                "--no-nanny",
+                "--host",
+                "127.0.0.1",
+                "--local-directory",
+                str(self.base / name),
+            )
 
     def _run(self, module: str, *words: str) -> subprocess.Popen[bytes]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PBS_", "QBATCH_"))}
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PBS_", "QBATCH_"))
+        }
         with open(self.base / "log", "ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", f"distributed.cli.{module}", *words], stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, cwd=self.base, env={**environment, "PYTHONPATH": str(ROOT)},
-            )  # fmt: skip
+                [sys.executable, "-m", f"distributed.cli.{module}", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.base,
+                env={**environment, "PYTHONPATH": str(ROOT)},
+            )
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
         """Send a worker a signal and wait for its end."""
@@ -116,7 +143,9 @@ def host(daemon: Daemon, name: str) -> HostRecord:
 def until_up(daemon: Daemon, *names: str) -> None:
     """Wait until hosts can be used."""
     for name in names:
-        until(lambda name=name: host(daemon, name).state in ("free", "job-busy"), f"host {name} is up")
+        until(
+            lambda name=name: host(daemon, name).state in ("free", "job-busy"), f"host {name} is up"
+        )
 
 
 def until_down(daemon: Daemon, name: str) -> str:

@@ -1,7 +1,8 @@
-"""A program that plays the daemon: launches what is planned, keeps a ledger, and may be killed at any instant.
+"""A program that plays the daemon: launches what is planned, keeps a ledger, and may be killed at
+any instant.
 
-``python -m tests.daemon.executors.driver DIRECTORY``: plan.json holds the attempts; intents and ends are appended to
-ledgers, an intent before its launch, as the daemon commits before it launches.
+``python -m tests.daemon.executors.driver DIRECTORY``: plan.json holds the attempts; intents and
+ends are appended to ledgers, an intent before its launch, as the daemon commits before it launches.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ def lines(path: Path) -> list[bytes]:
 
 
 async def play(base: Path) -> None:
-    plan = {each.key: each for each in msgspec.json.decode((base / "plan.json").read_bytes(), type=list[Attempt])}
+    plan = {
+        each.key: each
+        for each in msgspec.json.decode((base / "plan.json").read_bytes(), type=list[Attempt])
+    }
     over = {msgspec.json.decode(line, type=Ended).key for line in lines(base / "ends")}
     intended = [line.decode() for line in lines(base / "intents")]
     all_over = asyncio.Event()

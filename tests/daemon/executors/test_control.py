@@ -64,13 +64,17 @@ def test_walltime_ends_everything_that_the_job_started(world: World, mark: str) 
     assert start is not None
     assert end.status == -29
     assert end.why == "walltime 3 exceeded limit 2"
-    assert 2.4 <= (end.at - start.at) / 1e6 <= 3.5 + 2.0  # walltime + grace + 1 s, and 2 s for a loaded machine
+    # Walltime + grace + 1 s, and 2 s for a loaded machine.
+    assert 2.4 <= (end.at - start.at) / 1e6 <= 3.5 + 2.0
     assert "walltime" in world.text("1.1.e")
 
 
 @pytest.mark.usefixtures("either_way")
 def test_what_is_left_when_the_script_ends_is_killed(world: World, mark: str) -> None:
-    wait = f"import glob\nwhile len(glob.glob({str(world.base / 'ready.*')!r})) < 5: time.sleep(0.02)\nsys.exit(5)"
+    wait = (
+        f"import glob\nwhile len(glob.glob({str(world.base / 'ready.*')!r})) < 5: "
+        "time.sleep(0.02)\nsys.exit(5)"
+    )
     end = world.run(stubborn(world, mark, wait))
     assert end.status == 5
     assert named(mark) == []
@@ -108,7 +112,9 @@ def test_supervisor_whose_directory_was_deleted_still_goes(world: World, mark: s
 
 def test_a_process_that_heeds_the_stop_has_the_grace_also_after_its_parent(world: World) -> None:
     child = world.base / "child"
-    heed = "trap 'sleep 0.4; echo saved > saved; exit 0' TERM; touch up; while :; do sleep 0.05; done"
+    heed = (
+        "trap 'sleep 0.4; echo saved > saved; exit 0' TERM; touch up; while :; do sleep 0.05; done"
+    )
     child.write_text(heed, encoding="utf-8")
 
     async def go() -> None:
@@ -130,7 +136,8 @@ def test_script_that_heeds_the_walltime_keeps_what_it_wrote(world: World) -> Non
 
 
 def test_stop_before_the_script_is_started(world: World) -> None:
-    """The stop follows its launch on the launching thread; a supervisor takes longer to start, on an idle machine at least."""
+    """The stop follows its launch on the launching thread; a supervisor takes longer to start, on
+    an idle machine at least."""
 
     async def go() -> None:
         before = 0
@@ -155,11 +162,14 @@ def test_signals_sent_at_any_time_arrive(world: World) -> None:
             executor.signal("1.1", signal.SIGUSR1)  # before there is a supervisor
             assert (await world.end_of("1.1")).status == 256 + signal.SIGUSR1
             executor.launch(
-                world.attempt("2.1", "trap 'echo heard; exit 3' USR2; touch up; while :; do sleep 0.05; done")
+                world.attempt(
+                    "2.1", "trap 'echo heard; exit 3' USR2; touch up; while :; do sleep 0.05; done"
+                )
             )
             await until(lambda: (world.base / "up").exists())
             executor.signal("2.1", signal.SIGUSR2)
-            assert (await world.end_of("2.1")).status in (3, 256 + signal.SIGUSR2)  # `sleep` dies of it as well
+            # `sleep` dies of it as well.
+            assert (await world.end_of("2.1")).status in (3, 256 + signal.SIGUSR2)
             assert world.text("2.1.o") == "heard\n"
 
     asyncio.run(go())
@@ -199,7 +209,9 @@ def test_suspended_job_can_be_stopped(world: World) -> None:
     async def go() -> None:
         async with world.running() as executor:
             executor.launch(
-                world.attempt("1.1", "trap 'echo bye; exit 6' TERM; touch up; while :; do sleep 0.05; done")
+                world.attempt(
+                    "1.1", "trap 'echo bye; exit 6' TERM; touch up; while :; do sleep 0.05; done"
+                )
             )
             await until(lambda: (world.base / "up").exists())
             executor.signal("1.1", signal.SIGSTOP)

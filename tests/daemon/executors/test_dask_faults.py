@@ -1,4 +1,5 @@
-"""The Dask executor and its workers' side without Dask: answers are lost, sessions are old, directories are gone."""
+"""The Dask executor and its workers' side without Dask: answers are lost, sessions are old,
+directories are gone."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ DEADLINE = 60.0
 
 
 class Cluster:
-    """Workers in this process.  ``loss``: the share of calls that are lost before, and after, they are carried out."""
+    """Workers in this process.  ``loss``: the share of calls that are lost before, and after, they
+    are carried out."""
 
     address = "tcp://nowhere:1"
 
@@ -42,16 +44,27 @@ class Cluster:
 
     def add(self, name: str, threads: int = 4) -> Any:
         status = SimpleNamespace(name="running")
-        self.there[name] = SimpleNamespace(id=f"{name}-{time.monotonic_ns()}", status=status, threads=threads)
+        self.there[name] = SimpleNamespace(
+            id=f"{name}-{time.monotonic_ns()}", status=status, threads=threads
+        )
         return self.there[name]
 
     def end(self, name: str) -> None:
         self.there.pop(name).status.name = "closed"
 
     async def workers(self) -> dict[str, WorkerSeen]:
-        return {name: WorkerSeen(f"tcp://{each.id}", each.threads, 0) for name, each in self.there.items()}
+        return {
+            name: WorkerSeen(f"tcp://{each.id}", each.threads, 0)
+            for name, each in self.there.items()
+        }
 
-    async def call(self, address: str, function: Callable[..., Awaitable[Any]], *said: Any, seconds: float = 0.0) -> Any:
+    async def call(
+        self,
+        address: str,
+        function: Callable[..., Awaitable[Any]],
+        *said: Any,
+        seconds: float = 0.0,
+    ) -> Any:
         worker = next((each for each in self.there.values() if f"tcp://{each.id}" == address), None)
         if worker is None or self.chance.random() < self.loss:
             raise SilentError("the question is lost")
@@ -102,9 +115,17 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def running(cluster: Cluster, story: Story, base: Path, *expected: Attempt) -> AsyncIterator[DaskExecutor]:
+async def running(
+    cluster: Cluster, story: Story, base: Path, *expected: Attempt
+) -> AsyncIterator[DaskExecutor]:
     executor = DaskExecutor(
-        "tcp://nowhere:1", base / "here", story.report, story, identity="me", directory=str(base / "there"), timeout=30.0
+        "tcp://nowhere:1",
+        base / "here",
+        story.report,
+        story,
+        identity="me",
+        directory=str(base / "there"),
+        timeout=30.0,
     )
     executor.cluster = cluster  # type: ignore[assignment]
     await executor.recover(list(expected))
@@ -147,7 +168,10 @@ def made(tmp_path: Path) -> Callable[..., Attempt]:
 def test_each_attempt_starts_once_and_ends_once_though_questions_and_answers_are_lost(
     tmp_path: Path, made: Callable[..., Attempt]
 ) -> None:
-    attempts = [made(f"{n}.1", f"seq {500 * n}\necho e{n} >&2\nexit {n}\n", host="ab"[n % 2]) for n in range(8)]
+    attempts = [
+        made(f"{n}.1", f"seq {500 * n}\necho e{n} >&2\nexit {n}\n", host="ab"[n % 2])
+        for n in range(8)
+    ]
 
     async def play() -> None:
         cluster, story = Cluster(loss=0.3), Story("a", "b")
@@ -161,7 +185,8 @@ def test_each_attempt_starts_once_and_ends_once_though_questions_and_answers_are
         # Another life of the daemon: what it knows is that all of them were to run.
         async with running(cluster, story, tmp_path, *attempts) as executor:
             await until(lambda: all(story.ended(attempt.key) for attempt in attempts))
-            executor.launch(attempts[3])  # as after a recovery of the core: the end is reported again
+            # As after a recovery of the core: the end is reported again.
+            executor.launch(attempts[3])
             await until(lambda: len(story.ended("3.1")) >= 2)
             for attempt in attempts:
                 executor.forget(attempt.key)
@@ -169,17 +194,21 @@ def test_each_attempt_starts_once_and_ends_once_though_questions_and_answers_are
             await until(lambda: not list((tmp_path / "there").glob("*/*/[0-9]*")))
         for n, attempt in enumerate(attempts):
             assert {said.status for said in story.ended(attempt.key)} == {n}
-            assert Path(attempt.output).read_text() == "".join(f"{i}\n" for i in range(1, 500 * n + 1))
+            assert Path(attempt.output).read_text() == "".join(
+                f"{i}\n" for i in range(1, 500 * n + 1)
+            )
             assert Path(attempt.error).read_text() == f"e{n}\n"
         await end_sites(cluster)
 
     asyncio.run(play())
     assert marked(tmp_path) == {attempt.key: 1 for attempt in attempts}
 
+
 def test_what_ended_before_it_was_handed_over_again_is_forgotten_there_too(
     tmp_path: Path, made: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a restart the worker may report an end before the daemon has prepared the attempt anew."""
+    """After a restart the worker may report an end before the daemon has prepared the attempt
+    anew."""
     attempt, prepare, may_go_on = made("1.1", "echo done\n"), Track.prepare, threading.Event()
 
     def late(track: Track) -> object:
@@ -195,7 +224,8 @@ def test_what_ended_before_it_was_handed_over_again_is_forgotten_there_too(
             await until(lambda: marked(tmp_path).total() == 1)
         site = next(iter(dask_worker._sites.values()))
         await until(lambda: attempt.key in site.ended)
-        shutil.rmtree(tmp_path / "here" / attempt.key)  # as if the daemon had not heard of it: its own record is not there
+        # As if the daemon had not heard of it: its own record is not there.
+        shutil.rmtree(tmp_path / "here" / attempt.key)
         monkeypatch.setattr(Track, "prepare", late)
         async with running(cluster, story, tmp_path, attempt) as executor:
             await until(lambda: story.ended(attempt.key))
@@ -220,7 +250,11 @@ def test_a_host_is_down_before_its_attempts_are_lost_and_they_are_never_sent_aga
             await until(lambda: marked(tmp_path).total() == 1)
             cluster.end("a")
             await until(lambda: story.ended("1.1"))
-            down = next(n for n, each in enumerate(story.reports) if isinstance(each, tuple) and each[0] == "down")
+            down = next(
+                n
+                for n, each in enumerate(story.reports)
+                if isinstance(each, tuple) and each[0] == "down"
+            )
             (end,) = story.ended("1.1")
             assert down < story.reports.index(end)
             assert (end.status, "host a went down" in end.why) == (LOST, True)
@@ -263,30 +297,58 @@ def test_an_attempt_whose_directory_is_gone_is_lost_and_not_started_again(
     assert marked(tmp_path) == {"1.1": 1}
 
 
-def test_a_worker_obeys_the_latest_session_only_each_command_once(tmp_path: Path, made: Callable[..., Attempt]) -> None:
+def test_a_worker_obeys_the_latest_session_only_each_command_once(
+    tmp_path: Path, made: Callable[..., Attempt]
+) -> None:
     async def play() -> None:
         cluster = Cluster()
         worker = cluster.add("a")
 
         async def opened(session: str, number: int) -> dict[str, Any]:
-            order = {"version": __version__, "number": number, "session": session, "identity": "me", "host": "a", "keys": []}
-            said = await dask_worker.open_site({**order, "directory": str(tmp_path / "there")}, dask_worker=worker)
+            order = {
+                "version": __version__,
+                "number": number,
+                "session": session,
+                "identity": "me",
+                "host": "a",
+                "keys": [],
+            }
+            said = await dask_worker.open_site(
+                {**order, "directory": str(tmp_path / "there")}, dask_worker=worker
+            )
             return {**said, "session": session}
 
         first = await opened("one", 1)
-        command = (1, "launch", "1.1", msgspec.json.encode(made("1.1", "while :; do sleep 0.05; done\n")))
+        command = (
+            1,
+            "launch",
+            "1.1",
+            msgspec.json.encode(made("1.1", "while :; do sleep 0.05; done\n")),
+        )
         for _ in range(3):
             assert await dask_worker.carry_out(first, [command], dask_worker=worker) == {}
         await until(lambda: marked(tmp_path).total() == 1)
         second = await opened("two", 3)  # it does not expect 1.1: that is given up
         assert await opened("late", 2) == {"newest": 3, "session": "late"}
-        assert await dask_worker.carry_out(first, [(2, "launch", "2.1", command[3])], dask_worker=worker) is None
+        assert (
+            await dask_worker.carry_out(
+                first, [(2, "launch", "2.1", command[3])], dask_worker=worker
+            )
+            is None
+        )
         assert await dask_worker.watch(first, 0, 0.0, dask_worker=worker) is None
         await until(lambda: not list((tmp_path / "there").glob("*/*/[0-9]*")))
         news = await dask_worker.watch(second, -1, 0.0, dask_worker=worker)
         assert news is not None
         assert news["ended"] == {}
-        old = {**second, "version": "0.0", "identity": "me", "host": "a", "directory": "", "keys": []}
+        old = {
+            **second,
+            "version": "0.0",
+            "identity": "me",
+            "host": "a",
+            "directory": "",
+            "keys": [],
+        }
         refused = await dask_worker.open_site(old, dask_worker=worker)
         assert "install the same there" in refused["error"]
         await end_sites(cluster)
@@ -295,11 +357,21 @@ def test_a_worker_obeys_the_latest_session_only_each_command_once(tmp_path: Path
     assert marked(tmp_path) == {"1.1": 1}
 
 
-def test_a_long_script_and_a_home_that_is_elsewhere_come_along(tmp_path: Path, made: Callable[..., Attempt]) -> None:
+def test_a_long_script_and_a_home_that_is_elsewhere_come_along(
+    tmp_path: Path, made: Callable[..., Attempt]
+) -> None:
     script = tmp_path / "long"
-    script.write_text("#!/bin/sh\n" + "# filler\n" * 200_000 + 'echo "$HOME $PWD"\n', encoding="ascii")
+    script.write_text(
+        "#!/bin/sh\n" + "# filler\n" * 200_000 + 'echo "$HOME $PWD"\n', encoding="ascii"
+    )
     gone = str(tmp_path / "no-such-home")
-    attempt = made("1.1", script_file=str(script), home=gone, directory=gone, environment={"PATH": "/usr/bin:/bin", "HOME": gone})
+    attempt = made(
+        "1.1",
+        script_file=str(script),
+        home=gone,
+        directory=gone,
+        environment={"PATH": "/usr/bin:/bin", "HOME": gone},
+    )
 
     async def play() -> None:
         cluster, story = Cluster(), Story("a")
@@ -345,15 +417,23 @@ def test_an_attempt_of_which_the_loss_cannot_be_recorded_is_not_started_again(
             monkeypatch.setattr(files, "write_exit", write)
             executor.launch(attempt)  # as after a recovery of the core
             await until(lambda: story.ended("1.1"))
-        assert (story.ended("1.1")[0].status, story.ended("1.1")[0].why) == (LOST, dask_worker.GIVEN_UP)
+        assert (story.ended("1.1")[0].status, story.ended("1.1")[0].why) == (
+            LOST,
+            dask_worker.GIVEN_UP,
+        )
         await end_sites(cluster)
 
     asyncio.run(play())
     assert marked(tmp_path) == {"1.1": 1}
 
 
-def test_what_runs_goes_on_though_its_worker_gave_up_another(tmp_path: Path, made: Callable[..., Attempt]) -> None:
-    kept, given_up = made("1.1", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done\nexit 5\n"), made("2.1", LASTING)
+def test_what_runs_goes_on_though_its_worker_gave_up_another(
+    tmp_path: Path, made: Callable[..., Attempt]
+) -> None:
+    kept, given_up = (
+        made("1.1", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done\nexit 5\n"),
+        made("2.1", LASTING),
+    )
 
     async def play() -> None:
         cluster, story = Cluster(), Story("a")
@@ -382,7 +462,13 @@ class Late(Cluster):
         self.late: asyncio.Task[Any] | None = None
         self.now = asyncio.Event()
 
-    async def call(self, address: str, function: Callable[..., Awaitable[Any]], *said: Any, seconds: float = 0.0) -> Any:
+    async def call(
+        self,
+        address: str,
+        function: Callable[..., Awaitable[Any]],
+        *said: Any,
+        seconds: float = 0.0,
+    ) -> Any:
         if function is not dask_worker.open_site or self.late is not None:
             return await super().call(address, function, *said, seconds=seconds)
 
@@ -394,12 +480,16 @@ class Late(Cluster):
         raise SilentError("no answer in time")
 
 
-def test_an_opening_that_comes_late_changes_nothing(tmp_path: Path, made: Callable[..., Attempt]) -> None:
+def test_an_opening_that_comes_late_changes_nothing(
+    tmp_path: Path, made: Callable[..., Attempt]
+) -> None:
     async def play() -> None:
         cluster, story = Late(), Story("a")
         cluster.add("a")
         async with running(cluster, story, tmp_path) as executor:
-            executor.launch(made("1.1", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done\nexit 5\n"))
+            executor.launch(
+                made("1.1", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done\nexit 5\n")
+            )
             await until(lambda: marked(tmp_path).total() == 1)
             cluster.now.set()
             assert cluster.late is not None
@@ -430,7 +520,10 @@ def test_an_attempt_that_its_worker_does_not_know_is_lost(
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("trouble", ["no script", "a full disk here", "a full disk there", "a worker that cannot take it"])
+@pytest.mark.parametrize(
+    "trouble",
+    ["no script", "a full disk here", "a full disk there", "a worker that cannot take it"],
+)
 def test_the_trouble_of_one_attempt_is_its_own(
     tmp_path: Path, made: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch, trouble: str
 ) -> None:
@@ -475,7 +568,13 @@ def test_an_unforeseen_error_takes_the_host_down_and_leaves_nothing_waiting(
     tmp_path: Path, made: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
     class Damaged(Cluster):
-        async def call(self, address: str, asked: Callable[..., Awaitable[Any]], *said: Any, seconds: float = 0.0) -> Any:
+        async def call(
+            self,
+            address: str,
+            asked: Callable[..., Awaitable[Any]],
+            *said: Any,
+            seconds: float = 0.0,
+        ) -> Any:
             if self.is_damaged and asked.__name__ == function:
                 raise KeyError(address)
             return await super().call(address, asked, *said, seconds=seconds)
@@ -490,7 +589,11 @@ def test_an_unforeseen_error_takes_the_host_down_and_leaves_nothing_waiting(
         async with running(cluster, story, tmp_path) as executor:
             executor.launch(made("1.1", LASTING))
             await until(lambda: story.ended("1.1"))
-            assert any(each[0] == "down" and "KeyError" in each[2] for each in story.reports if isinstance(each, tuple))
+            assert any(
+                each[0] == "down" and "KeyError" in each[2]
+                for each in story.reports
+                if isinstance(each, tuple)
+            )
             cluster.is_damaged = False
             story.reports.clear()
             await until(lambda: ("up", "a") in story.reports)

@@ -50,7 +50,9 @@ def test_dev_null_is_left_alone_and_old_text_is_replaced(world: World) -> None:
         ("relative", "absolute"),
     ],
 )
-def test_what_is_not_a_regular_file_is_refused_by_name(world: World, what: str, kind: str, word: str) -> None:
+def test_what_is_not_a_regular_file_is_refused_by_name(
+    world: World, what: str, kind: str, word: str
+) -> None:
     precious, path = world.base / "precious", world.base / "target"
     precious.write_text("precious", encoding="utf-8")
     if kind == "link":
@@ -88,7 +90,11 @@ def test_fifo_with_a_reader_is_refused_too(world: World) -> None:
 def kept(world: World) -> dict[str, str]:
     """Return the spools that could not be delivered."""
     place = world.root / "undelivered"
-    return {path.name: path.read_text(encoding="utf-8") for path in place.iterdir()} if place.exists() else {}
+    return (
+        {path.name: path.read_text(encoding="utf-8") for path in place.iterdir()}
+        if place.exists()
+        else {}
+    )
 
 
 @pytest.mark.parametrize("what", ["output", "error"])
@@ -103,13 +109,18 @@ def test_the_job_may_make_the_folder_of_its_output(world: World, what: str) -> N
 
 def test_a_folder_that_the_job_made_in_place_of_its_output_takes_the_file(world: World) -> None:
     path = world.base / "results"
-    assert world.run(f"mkdir {path}; {SAY}", "7.1", output=str(path), job_id="7.server").undelivered == ""
+    assert (
+        world.run(f"mkdir {path}; {SAY}", "7.1", output=str(path), job_id="7.server").undelivered
+        == ""
+    )
     assert (path / "7.server.OU").read_text() == "out\n"
 
 
 @needs_root
 @pytest.mark.parametrize("mode", [0o755, 0o1777])
-def test_a_file_of_another_user_gets_nothing_whatever_the_kernel_protects(world: World, mode: int) -> None:
+def test_a_file_of_another_user_gets_nothing_whatever_the_kernel_protects(
+    world: World, mode: int
+) -> None:
     """``fs.protected_regular`` looks at sticky directories only, and only if it is on."""
     place = world.base / "place"
     place.mkdir()
@@ -121,7 +132,10 @@ def test_a_file_of_another_user_gets_nothing_whatever_the_kernel_protects(world:
     end = world.run(SAY, output=str(path))
     assert (end.status, end.why) == (0, "")
     where = world.root / "undelivered" / "1.1.OU"
-    assert end.undelivered == f"output file {path} belongs to another user (30002); it is kept as {where}"
+    assert (
+        end.undelivered
+        == f"output file {path} belongs to another user (30002); it is kept as {where}"
+    )
     assert kept(world) == {"1.1.OU": "out\n"}
     end = world.run(f"touch {world.base}/ran", "2.1", output=str(path), direct="o")
     assert (end.status, end.why) == (-1, f"output file {path} belongs to another user (30002)")
@@ -134,7 +148,9 @@ def test_what_cannot_be_delivered_is_reported_and_kept(world: World) -> None:
     end = world.run(SAY, output=str(lost))
     assert (end.status, end.why) == (0, "")
     where = world.root / "undelivered" / "1.1.OU"
-    assert end.undelivered == f"output file {lost}: No such file or directory; it is kept as {where}"
+    assert (
+        end.undelivered == f"output file {lost}: No such file or directory; it is kept as {where}"
+    )
     assert kept(world) == {"1.1.OU": "out\n"}
     assert world.text("1.1.e") == "err\n"
 
@@ -147,10 +163,16 @@ def test_what_cannot_be_delivered_is_reported_and_kept(world: World) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "device"])
-def test_what_the_job_puts_in_place_of_its_output_is_not_written_to(world: World, kind: str) -> None:
+def test_what_the_job_puts_in_place_of_its_output_is_not_written_to(
+    world: World, kind: str
+) -> None:
     precious, path = world.base / "precious", world.base / "1.1.o"
     precious.write_text("precious", encoding="utf-8")
-    how = {"link": f"ln -s {precious} {path}", "fifo": f"mkfifo {path}", "device": f"ln -s /dev/full {path}"}[kind]
+    how = {
+        "link": f"ln -s {precious} {path}",
+        "fifo": f"mkfifo {path}",
+        "device": f"ln -s /dev/full {path}",
+    }[kind]
     end = world.run(f"{how}; {SAY}")
     assert end.status == 0
     assert str(path) in end.undelivered
@@ -191,8 +213,11 @@ def test_a_killed_supervisor_loses_no_output(world: World) -> None:
 
 @pytest.mark.parametrize("was_there", [False, True])
 @pytest.mark.parametrize("has_copied", [0, 4, 1 << 20])
-def test_a_delivery_that_was_cut_short_is_made_again(world: World, was_there: bool, has_copied: int) -> None:
-    """The supervisor is killed in the middle of a copy, or between the delivery and the record of the end."""
+def test_a_delivery_that_was_cut_short_is_made_again(
+    world: World, was_there: bool, has_copied: int
+) -> None:
+    """The supervisor is killed in the middle of a copy, or between the delivery and the record of
+    the end."""
     text = "x" * 100_000 + "\n"
     directory = RunDirectory(world.root / "1.1")
     world.root.mkdir()

@@ -1,4 +1,5 @@
-"""What survives: the daemon's death, a supervisor's death, damage, and the ways in which two could start one attempt."""
+"""What survives: the daemon's death, a supervisor's death, damage, and the ways in which two could
+start one attempt."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def mark() -> str:
     return uuid.uuid4().hex
 
 
-def test_every_attempt_runs_once_and_its_end_is_known_though_the_daemon_is_killed(world: World) -> None:
+def test_every_attempt_runs_once_and_its_end_is_known_though_the_daemon_is_killed(
+    world: World,
+) -> None:
     chance = random.Random(11)
     plan, wanted = [], {}
     for number in range(50):
@@ -44,7 +47,9 @@ def test_every_attempt_runs_once_and_its_end_is_known_though_the_daemon_is_kille
     (world.base / "plan.json").write_bytes(msgspec.json.encode(plan))
     kills = 0
     for kill in [True] * 10 + [False]:
-        driver = subprocess.Popen([sys.executable, "-m", "tests.daemon.executors.driver", str(world.base)], cwd=ROOT)
+        driver = subprocess.Popen(
+            [sys.executable, "-m", "tests.daemon.executors.driver", str(world.base)], cwd=ROOT
+        )
         try:
             driver.wait(chance.uniform(0.1, 0.6) if kill else DEADLINE)
         except subprocess.TimeoutExpired:
@@ -54,21 +59,28 @@ def test_every_attempt_runs_once_and_its_end_is_known_though_the_daemon_is_kille
             kills += 1
     assert kills >= 3
     assert driver.returncode == 0
-    ends = [msgspec.json.decode(line, type=Ended) for line in (world.base / "ends").read_bytes().splitlines()]
+    ends = [
+        msgspec.json.decode(line, type=Ended)
+        for line in (world.base / "ends").read_bytes().splitlines()
+    ]
     assert {end.key: end.status for end in ends} == wanted
-    assert all(wanted[end.key] == end.status for end in ends)  # an end that is reported twice is the same
+    # An end that is reported twice is the same.
+    assert all(wanted[end.key] == end.status for end in ends)
     assert sorted(world.text("ran").split()) == sorted(wanted)
 
 
 def only_unmarked_orphans_are_left(mark: str, has_group: bool) -> None:
-    """Without a control group and without the supervisor, an orphan that shed its environment cannot be recognised."""
+    """Without a control group and without the supervisor, an orphan that shed its environment
+    cannot be recognised."""
     left = named(mark)
     assert len(left) <= (0 if has_group else 1)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
 
 
-def test_killed_supervisor_is_noticed_and_its_job_is_cleared_up(world: World, mark: str, either_way: bool) -> None:
+def test_killed_supervisor_is_noticed_and_its_job_is_cleared_up(
+    world: World, mark: str, either_way: bool
+) -> None:
     async def go() -> None:
         async with world.running() as executor:
             executor.launch(world.attempt("1.1", stubborn(world, mark)))
@@ -102,7 +114,9 @@ def test_supervisors_killed_at_any_instant_never_start_a_script_twice(world: Wor
                 key = f"{number}.1"
                 executor.launch(world.attempt(key, f"echo {key} >> ran; exec sleep 0.5"))
                 await kill_soon(executor, key)
-            return {f"{number}.1": (await world.end_of(f"{number}.1")).status for number in range(40)}
+            return {
+                f"{number}.1": (await world.end_of(f"{number}.1")).status for number in range(40)
+            }
 
     ends = asyncio.run(go())
     ran = world.text("ran").split() if (world.base / "ran").exists() else []
@@ -112,7 +126,9 @@ def test_supervisors_killed_at_any_instant_never_start_a_script_twice(world: Wor
     assert not [key for key in ends if named(str(world.root / key / "script"))]
 
 
-def test_supervisor_that_dies_together_with_the_daemon_is_a_loss_and_stays_one(world: World, mark: str) -> None:
+def test_supervisor_that_dies_together_with_the_daemon_is_a_loss_and_stays_one(
+    world: World, mark: str
+) -> None:
     attempt = world.attempt("1.1", stubborn(world, mark))
 
     async def before() -> None:
@@ -132,8 +148,12 @@ def test_supervisor_that_dies_together_with_the_daemon_is_a_loss_and_stays_one(w
     assert asyncio.run(after()) == LOST
 
 
-def test_what_ended_while_no_daemon_was_there_is_reported_until_it_is_forgotten(world: World) -> None:
-    attempt = world.attempt("1.1", "echo once >> ran; until test -e go; do sleep 0.02; done; exit 9")
+def test_what_ended_while_no_daemon_was_there_is_reported_until_it_is_forgotten(
+    world: World,
+) -> None:
+    attempt = world.attempt(
+        "1.1", "echo once >> ran; until test -e go; do sleep 0.02; done; exit 9"
+    )
 
     async def before() -> None:
         async with world.running() as executor:
@@ -178,11 +198,14 @@ def test_what_is_not_expected_is_killed_and_removed(world: World, mark: str) -> 
 
 
 def test_intent_without_a_claim_is_launched(world: World) -> None:
-    attempts = [world.attempt(f"{number}.1", f"echo {number} >> ran; exit {number}") for number in range(4)]
+    attempts = [
+        world.attempt(f"{number}.1", f"echo {number} >> ran; exit {number}") for number in range(4)
+    ]
     world.root.mkdir()
     (world.root / "1.1").mkdir()
     (world.root / "2.1").mkdir()
-    (world.root / "2.1" / "spec.json").write_text('{"key": "2.', encoding="utf-8")  # torn by a power cut
+    # Torn by a power cut.
+    (world.root / "2.1" / "spec.json").write_text('{"key": "2.', encoding="utf-8")
     (world.root / "3.1").mkdir()
     (world.root / "3.1" / "spec.json").write_bytes(msgspec.json.encode(attempts[3]))
 
@@ -212,7 +235,9 @@ def test_of_many_supervisors_one_runs_the_script(world: World) -> None:
     assert world.text("ran") == "once\n"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"status": "x", "at": 1}', "\xff\xfe", '{"status": 1}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"status": "x", "at": 1}', "\xff\xfe", '{"status": 1}']
+)
 def test_damaged_exit_record_is_a_loss_with_words(world: World, text: str) -> None:
     attempt = world.attempt("1.1", "exit 0")
     assert world.run("exit 0").status == 0
@@ -233,7 +258,9 @@ def test_damage_elsewhere_never_stops_the_executor(world: World) -> None:
     for number in (0, 1, 2):
         (world.root / f"{number}.1").mkdir()
     (world.root / "0.1" / "claim").touch()  # killed between making and writing the claim
-    (world.root / "1.1" / "claim").write_text('{"pid": 1, "start": 1, "boot": "other", "token": ""}', encoding="utf-8")
+    (world.root / "1.1" / "claim").write_text(
+        '{"pid": 1, "start": 1, "boot": "other", "token": ""}', encoding="utf-8"
+    )
     (world.root / "2.1" / "claim").mkdir()
     (world.root / "3.1").write_text("not a directory", encoding="utf-8")
 
@@ -254,9 +281,16 @@ def test_damage_elsewhere_never_stops_the_executor(world: World) -> None:
 def test_damaged_specification_is_not_started(world: World) -> None:
     world.root.mkdir(mode=0o700)
     (world.root / "1.1").mkdir()
-    (world.root / "1.1" / "spec.json").write_text('{"walltime": null, "grace": 1, "umask": "x"}', encoding="utf-8")
+    (world.root / "1.1" / "spec.json").write_text(
+        '{"walltime": null, "grace": 1, "umask": "x"}', encoding="utf-8"
+    )
     command = [sys.executable, "-I", "-S", process.SUPERVISOR, str(world.root / "1.1")]
-    assert subprocess.run(command, env={"QBATCH_ATTEMPT": "0" * 32}, timeout=DEADLINE, check=False).returncode == 0
+    assert (
+        subprocess.run(
+            command, env={"QBATCH_ATTEMPT": "0" * 32}, timeout=DEADLINE, check=False
+        ).returncode
+        == 0
+    )
 
     async def go() -> None:
         async with world.running(world.attempt("1.1", "true")):
@@ -267,7 +301,9 @@ def test_damaged_specification_is_not_started(world: World) -> None:
     asyncio.run(go())
 
 
-def test_supervisor_that_cannot_start_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_supervisor_that_cannot_start_is_given_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = world.base / "broken.py"
     program.write_text("raise SystemExit('no luck')", encoding="utf-8")
     monkeypatch.setattr(process, "SUPERVISOR", str(program))
@@ -345,7 +381,9 @@ def test_exit_is_recorded_though_the_job_filled_the_disk(world: World) -> None:
     if os.getuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
         pytest.skip("cannot mount a small disk here")
     try:
-        script = f"cat /dev/zero > {world.root}/fill; sleep 0.1; cat /dev/zero > $TMPDIR/fill; exit 12"
+        script = (
+            f"cat /dev/zero > {world.root}/fill; sleep 0.1; cat /dev/zero > $TMPDIR/fill; exit 12"
+        )
         assert world.run(script).status == 12
         assert (world.root / "fill").stat().st_size > 100_000
     finally:
@@ -355,11 +393,23 @@ def test_exit_is_recorded_though_the_job_filled_the_disk(world: World) -> None:
 def test_supervisor_is_small_and_knows_nothing_of_qbatch() -> None:
     code = (
         "import sys; sys.path.append(sys.argv[1]); import supervision.loop; "
-        "print(*sorted(sys.modules), [l for l in open('/proc/self/status') if l.startswith('VmRSS')][0].split()[1])"
+        "print(*sorted(sys.modules), [l for l in open('/proc/self/status') if "
+        "l.startswith('VmRSS')][0].split()[1])"
     )
     folder = str(Path(process.SUPERVISOR).parent)
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", code, folder], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, folder], check=True, capture_output=True, text=True
+    )
     *modules, memory = done.stdout.split()
-    assert not {"json", "re", "enum", "signal", "typing", "subprocess", "pathlib", "contextlib"} & set(modules)
+    assert not {
+        "json",
+        "re",
+        "enum",
+        "signal",
+        "typing",
+        "subprocess",
+        "pathlib",
+        "contextlib",
+    } & set(modules)
     assert not [module for module in modules if module.startswith("qbatch")]
     assert int(memory) < 20_000

@@ -1,4 +1,5 @@
-"""A job that gets another number of processors: its file says so, its processes get a signal, its walltime runs slower."""
+"""A job that gets another number of processors: its file says so, its processes get a signal, its
+walltime runs slower."""
 
 from __future__ import annotations
 
@@ -49,11 +50,14 @@ def test_a_job_that_does_not_care_is_not_harmed(world: World) -> None:
 
 
 def test_walltime_runs_at_the_share_of_processors_that_the_job_has(world: World) -> None:
-    """A third of the processors for 3 s use 1 s of the walltime of 3 s; the other 2 s take 3 s at two thirds: 6 s in all."""
+    """A third of the processors for 3 s use 1 s of the walltime of 3 s; the other 2 s take 3 s at
+    two thirds: 6 s in all."""
 
     async def go() -> float:
         async with world.running() as executor:
-            executor.launch(world.attempt("1.1", "sleep 60", walltime=3.0, grace=0.0, procs=1, share=1 / 3))
+            executor.launch(
+                world.attempt("1.1", "sleep 60", walltime=3.0, grace=0.0, procs=1, share=1 / 3)
+            )
             begun = await world.start_of("1.1")
             await asyncio.sleep(3.0)  # a second of it is used
             executor.resize("1.1", 2, 2 / 3)

@@ -20,7 +20,8 @@ PYTHON = f"#!{sys.executable} -ISu\n"
 
 
 @pytest.mark.parametrize(
-    ("code", "status"), [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 265), ("kill -15 $$", 271)]
+    ("code", "status"),
+    [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 265), ("kill -15 $$", 271)],
 )
 def test_exit_codes_and_signals(world: World, code: str, status: int) -> None:
     end = world.run(f"echo said\necho complained >&2\n{code}\n")
@@ -36,7 +37,8 @@ def test_first_line_names_the_interpreter_else_the_shell_runs_the_file(world: Wo
     assert world.text("1.1.o") == f"[{str(world.root / '1.1/script')!r}] 42\n"
     assert world.run("print(6 * 7)", "2.1", shell=sys.executable).status == 0
     assert world.text("2.1.o") == "42\n"
-    assert world.run("\n#!/bin/false\necho $0 $1", "3.1").status == 0  # saga: an empty line before it
+    # saga: an empty line before it.
+    assert world.run("\n#!/bin/false\necho $0 $1", "3.1").status == 0
     assert world.text("3.1.o") == f"{world.root / '3.1/script'}\n"
 
 
@@ -48,7 +50,8 @@ def test_plain_command_without_a_shell(world: World) -> None:
 @pytest.mark.parametrize(
     ("script", "changes", "word", "status"),
     [
-        ("#!/no/such/interpreter\n", {}, "/no/such/interpreter", 126),  # as a shell says of it, and so PBS
+        # As a shell says of it, and so PBS.
+        ("#!/no/such/interpreter\n", {}, "/no/such/interpreter", 126),
         ("#!/bin/sh\r\n", {}, "\\r", 126),
         (None, {"argv": ("no-such-command",)}, "no-such-command", -1),
         (None, {"argv": ()}, "empty command", -1),
@@ -72,7 +75,10 @@ def test_environment_is_exactly_what_was_given_and_the_run_directory(
     for name in ("NOTIFY_SOCKET", "LISTEN_FDS", "LD_PRELOAD_NOT", "PYTHONPATH", "SECRET"):
         monkeypatch.setenv(name, "daemon")
     given = {"A": "1", "EMPTY": "", "WORDS": 'two "words"\nand a line ä', "PATH": "/usr/bin:/bin"}
-    script = PYTHON + "import os, json; print(json.dumps({k.decode(): v.decode() for k, v in os.environb.items()}))"
+    script = PYTHON + (
+        "import os, json; print(json.dumps({k.decode(): v.decode() for k, v in "
+        "os.environb.items()}))"
+    )
     assert world.run(script, environment=given).status == 0
     found = json.loads(world.text("1.1.o"))
     token = found.pop("QBATCH_ATTEMPT")
@@ -86,7 +92,8 @@ def test_environment_is_exactly_what_was_given_and_the_run_directory(
 
 def test_variables_of_the_run_directory_do_not_replace_what_was_given(world: World) -> None:
     world.run(
-        "echo $TMPDIR $PBS_JOBDIR $PBS_NODEFILE", environment={"TMPDIR": "/a", "PBS_JOBDIR": "/b", "PBS_NODEFILE": "/c"}
+        "echo $TMPDIR $PBS_JOBDIR $PBS_NODEFILE",
+        environment={"TMPDIR": "/a", "PBS_JOBDIR": "/b", "PBS_NODEFILE": "/c"},
     )
     assert world.text("1.1.o") == "/a /b /c\n"
 
@@ -94,7 +101,8 @@ def test_variables_of_the_run_directory_do_not_replace_what_was_given(world: Wor
 def test_only_three_descriptors_a_session_of_its_own_and_default_signals(world: World) -> None:
     script = PYTHON + (
         "import os\n"
-        "print(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1], os.readlink('/proc/self/fd/0'),"
+        "print(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1], "
+        "os.readlink('/proc/self/fd/0'),"
         " os.getsid(0) == os.getpid() == os.getpgid(0), oct(os.umask(0)), os.getcwd())\n"
     )
     leaked = os.open("/dev/null", os.O_RDONLY)
@@ -105,7 +113,9 @@ def test_only_three_descriptors_a_session_of_its_own_and_default_signals(world: 
     assert (world.base / "1.1.o").stat().st_mode & 0o777 == 0o640
     world.run("exec grep -E 'Sig(Blk|Ign)' /proc/self/status", "2.1")
     own_to_glibc = 0b11 << 31  # 32 and 33: no program can reset them
-    assert [int(line.split()[1], 16) & ~own_to_glibc for line in world.text("2.1.o").splitlines()] == [0, 0]
+    assert [
+        int(line.split()[1], 16) & ~own_to_glibc for line in world.text("2.1.o").splitlines()
+    ] == [0, 0]
 
 
 def test_without_its_directory_a_job_runs_in_the_root_and_its_output_says_so(world: World) -> None:
@@ -130,7 +140,12 @@ def test_temporary_directory_is_private_and_gone_afterwards_however_deep(world: 
 def test_used_resources_are_measured(world: World) -> None:
     burn = "import time\nlarge = bytearray(60_000_000)\nwhile time.process_time() < 0.3: pass\n"
     used = world.run(
-        PYTHON + burn + "import os\nif os.fork() == 0:\n    while time.process_time() < 0.2: pass\nelse: os.wait()\n"
+        PYTHON
+        + burn
+        + (
+            "import os\nif os.fork() == 0:\n    while time.process_time() < 0.2: pass\nelse: "
+            "os.wait()\n"
+        )
     ).used
     assert 0.4 <= used["cput"] < 20
     assert used["mem"] >= 60_000_000
@@ -183,7 +198,9 @@ def test_launching_twice_runs_once_and_forget_waits_for_the_end(world: World) ->
 def test_job_can_be_followed_while_it_runs(world: World) -> None:
     async def go() -> None:
         async with world.running() as executor:
-            executor.launch(world.attempt("1.1", "echo early; until test -e go; do sleep 0.05; done; echo late"))
+            executor.launch(
+                world.attempt("1.1", "echo early; until test -e go; do sleep 0.05; done; echo late")
+            )
             spool = Path(executor.spools("1.1")[0])
             await until(lambda: spool.exists() and spool.read_text(encoding="utf-8") == "early\n")
             assert not (world.base / "1.1.o").exists()  # delivered whole, when the job has ended
@@ -212,35 +229,53 @@ def test_arguments_reach_the_script(world: World) -> None:
     assert world.text("2.1.o") == "d|*|"
 
 
-def test_files_are_copied_before_and_after_and_a_directory_of_its_own_goes(world: World, tmp_path: Path) -> None:
+def test_files_are_copied_before_and_after_and_a_directory_of_its_own_goes(
+    world: World, tmp_path: Path
+) -> None:
     home, own = tmp_path / "home", tmp_path / "home/own"
     (home / "data/deep").mkdir(parents=True)
     (home / "data/in.txt").write_text("in\n")
     (home / "data/deep/file").write_text("deep\n")
     end = world.run(
-        "pwd; cat in.txt data/deep/file; echo 1 > r1.txt; echo 2 > r2.txt; mkdir tree; echo 3 > tree/x",
-        directory=str(own), home=str(home), is_private=True,
+        (
+            "pwd; cat in.txt data/deep/file; echo 1 > r1.txt; echo 2 > r2.txt; mkdir tree; echo 3 "
+            "> "
+            "tree/x"
+        ),
+        directory=str(own),
+        home=str(home),
+        is_private=True,
         stage_in=(("in.txt", str(home / "data/in.txt")), ("", "data")),
         stage_out=(("r*.txt", "data"), ("tree", str(home / "back"))),
-    )  # fmt: skip
+    )
     assert (end.status, end.why) == (0, "")
     assert world.text("1.1.o") == f"{own}\nin\ndeep\n"
     assert not own.exists()
-    assert [(home / name).read_text() for name in ("data/r1.txt", "data/r2.txt", "back/x")] == ["1\n", "2\n", "3\n"]
+    assert [(home / name).read_text() for name in ("data/r1.txt", "data/r2.txt", "back/x")] == [
+        "1\n",
+        "2\n",
+        "3\n",
+    ]
     assert (home / "data/in.txt").read_text() == "in\n"
 
 
 def test_what_cannot_be_staged_is_said(world: World, tmp_path: Path) -> None:
-    end = world.run("echo ran", directory=str(tmp_path), home=str(tmp_path), stage_in=(("x", "/no/such"),))
+    end = world.run(
+        "echo ran", directory=str(tmp_path), home=str(tmp_path), stage_in=(("x", "/no/such"),)
+    )
     assert end.status == -1
     assert "stagein /no/such" in end.why
     assert "No such file" in world.text("1.1.e")
     assert world.text("1.1.o") == ""
     own = tmp_path / "own"
     end = world.run(
-        "echo kept > kept", "2.1", directory=str(own), home=str(tmp_path), is_private=True,
+        "echo kept > kept",
+        "2.1",
+        directory=str(own),
+        home=str(tmp_path),
+        is_private=True,
         stage_out=(("missing", "/tmp"), ("kept", "/no/such/place/kept")),
-    )  # fmt: skip
+    )
     assert end.status == 0
     assert "stageout" in end.why
     assert (own / "kept").read_text() == "kept\n"  # nothing is lost that could not be copied
@@ -249,7 +284,9 @@ def test_what_cannot_be_staged_is_said(world: World, tmp_path: Path) -> None:
 def test_a_copy_onto_itself_is_none(world: World, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("as it was\n")
     staged = (("file", str(tmp_path / "file")),)
-    end = world.run("cat file", directory=str(tmp_path), home=str(tmp_path), stage_in=staged, stage_out=staged)
+    end = world.run(
+        "cat file", directory=str(tmp_path), home=str(tmp_path), stage_in=staged, stage_out=staged
+    )
     assert (end.status, end.why) == (0, "")
     assert (tmp_path / "file").read_text() == "as it was\n"
 
@@ -267,13 +304,27 @@ def test_removing_outputs_touches_only_what_the_job_wrote(world: World, tmp_path
     folder.mkdir()
     assert world.run("echo x", remove="oe", join="oe", error=str(old)).status == 0
     assert old.read_text() == "from before\n"  # the error went to the output
-    assert world.run("mkdir made; echo x", "2.1", remove="o", directory=str(tmp_path), output=str(tmp_path / "made")).status == 0
+    assert (
+        world.run(
+            "mkdir made; echo x",
+            "2.1",
+            remove="o",
+            directory=str(tmp_path),
+            output=str(tmp_path / "made"),
+        ).status
+        == 0
+    )
     assert not list((tmp_path / "made").iterdir())
-    assert world.run("echo x", "3.1", remove="o", output=str(tmp_path / "direct"), direct="o").status == 0
+    assert (
+        world.run("echo x", "3.1", remove="o", output=str(tmp_path / "direct"), direct="o").status
+        == 0
+    )
     assert not (tmp_path / "direct").exists()
 
 
-def test_a_directory_of_its_own_that_was_there_before_is_never_removed(world: World, tmp_path: Path) -> None:
+def test_a_directory_of_its_own_that_was_there_before_is_never_removed(
+    world: World, tmp_path: Path
+) -> None:
     own = tmp_path / "own"
     own.mkdir()
     (own / "kept").write_text("from before\n")
@@ -297,43 +348,71 @@ def home_of(folder: Path, name: str, text: str = PROFILE) -> dict[str, str]:
     return {"HOME": str(folder), "PATH": "/opt/ours:/usr/bin:/bin"}
 
 
-@pytest.mark.parametrize(("shell", "profile"), [("/bin/bash", ".bash_profile"), ("/bin/sh", ".profile")])
+@pytest.mark.parametrize(
+    ("shell", "profile"), [("/bin/bash", ".bash_profile"), ("/bin/sh", ".profile")]
+)
 def test_a_script_without_a_first_line_is_read_by_a_login_shell(
     world: World, tmp_path: Path, shell: str, profile: str
 ) -> None:
     """As in OpenPBS: ``module load`` works, and ``argv[0]`` begins with a dash."""
-    script = 'module load gcc; echo "$MODULEPATH $PATH"; echo "$0 $1"; tr "\\0" " " < /proc/$$/cmdline | cut -d" " -f1\nexit 3\n'
+    script = (
+        'module load gcc; echo "$MODULEPATH $PATH"; echo "$0 $1"; tr "\\0" " " < '
+        '/proc/$$/cmdline | cut -d" " -f1\nexit 3\n'
+    )
     end = world.run(script, shell=shell, environment=home_of(tmp_path, profile), arguments=("a b",))
     assert end.status == 3
     name = f"-{os.path.basename(shell)}"
     assert world.text("1.1.o").splitlines() == [
-        "module load gcc", "/modules /opt/ours:/usr/bin:/bin", f"{world.root / '1.1/script'} a b", name,
-    ]  # fmt: skip
+        "module load gcc",
+        "/modules /opt/ours:/usr/bin:/bin",
+        f"{world.root / '1.1/script'} a b",
+        name,
+    ]
     assert world.text("1.1.e") == "profile read\n"
 
 
 @pytest.mark.parametrize("first", ["#!/bin/bash", "#! /bin/bash -e", "#!/usr/bin/env bash"])
-def test_a_shell_that_the_first_line_names_gets_what_the_profile_exports(world: World, tmp_path: Path, first: str) -> None:
-    """Lmod and Environment Modules export their function for bash; the line itself counts as before, options too."""
+def test_a_shell_that_the_first_line_names_gets_what_the_profile_exports(
+    world: World, tmp_path: Path, first: str
+) -> None:
+    """Lmod and Environment Modules export their function for bash; the line itself counts as
+    before, options too."""
     environment = home_of(tmp_path, ".bash_profile", PROFILE + "export -f module\n")
     script = f'{first}\nmodule load gcc; echo "$MODULEPATH $PATH"; echo "$0 $1"\nfalse\nexit 4\n'
     end = world.run(script, shell="/bin/bash", environment=environment, arguments=("a b",))
     assert end.status == (1 if "-e" in first else 4)
     assert world.text("1.1.o").splitlines() == [
-        "module load gcc", "/modules /opt/ours:/usr/bin:/bin", f"{world.root / '1.1/script'} a b",
-    ]  # fmt: skip
+        "module load gcc",
+        "/modules /opt/ours:/usr/bin:/bin",
+        f"{world.root / '1.1/script'} a b",
+    ]
 
 
-def test_the_shell_that_was_asked_for_reads_the_profile_before_the_one_of_the_first_line(world: World, tmp_path: Path) -> None:
+def test_the_shell_that_was_asked_for_reads_the_profile_before_the_one_of_the_first_line(
+    world: World, tmp_path: Path
+) -> None:
     environment = home_of(tmp_path, ".profile")
     (tmp_path / ".bash_profile").write_text("export MODULEPATH=/of/bash\n", encoding="utf-8")
-    assert world.run('#!/bin/sh\necho "$MODULEPATH"\n', shell="/bin/bash", environment=environment).status == 0
+    assert (
+        world.run(
+            '#!/bin/sh\necho "$MODULEPATH"\n', shell="/bin/bash", environment=environment
+        ).status
+        == 0
+    )
     assert world.text("1.1.o") == "/of/bash\n"
-    assert world.run('#!/bin/sh\necho "$MODULEPATH"\n', "2.1", shell=sys.executable, environment=environment).status == 0
-    assert world.text("2.1.o") == "/modules\n"  # the shell of the first line, where the other is none
+    assert (
+        world.run(
+            '#!/bin/sh\necho "$MODULEPATH"\n', "2.1", shell=sys.executable, environment=environment
+        ).status
+        == 0
+    )
+    # The shell of the first line, where the other is none.
+    assert world.text("2.1.o") == "/modules\n"
 
 
-def test_the_path_keeps_what_the_job_was_given_and_what_the_profile_puts_before_it(world: World, tmp_path: Path) -> None:
+def test_the_path_keeps_what_the_job_was_given_and_what_the_profile_puts_before_it(
+    world: World, tmp_path: Path
+) -> None:
     environment = home_of(tmp_path, ".profile", "PATH=/first:/usr/bin:/bin:/last\n")
     environment["PATH"] = "/opt/ours:/usr/bin:/venv/bin:/bin"
     assert world.run('echo "$PATH"; set', environment=environment).status == 0
@@ -344,7 +423,9 @@ def test_the_path_keeps_what_the_job_was_given_and_what_the_profile_puts_before_
 
 def test_scripts_of_other_languages_are_executed_as_they_are(world: World, tmp_path: Path) -> None:
     script = PYTHON + "import os, sys; print(sys.argv[1:], 'MODULEPATH' in os.environ)"
-    assert world.run(script, environment=home_of(tmp_path, ".profile"), arguments=("a",)).status == 0
+    assert (
+        world.run(script, environment=home_of(tmp_path, ".profile"), arguments=("a",)).status == 0
+    )
     assert world.text("1.1.o") == "['a'] False\n"
     assert world.text("1.1.e") == ""
 
@@ -357,5 +438,10 @@ def test_a_profile_that_ends_the_shell_ends_the_job(world: World, tmp_path: Path
 def test_without_a_login_shell_scripts_run_without_a_profile(world: World, tmp_path: Path) -> None:
     environment = home_of(tmp_path, ".profile")
     for key, first in (("1.1", ""), ("2.1", "#!/bin/sh\n")):
-        assert world.run(f'{first}echo "$MODULEPATH$PATH"', key, environment=environment, login=False).status == 0
+        assert (
+            world.run(
+                f'{first}echo "$MODULEPATH$PATH"', key, environment=environment, login=False
+            ).status
+            == 0
+        )
         assert world.text(f"{key}.o") == "/opt/ours:/usr/bin:/bin\n"

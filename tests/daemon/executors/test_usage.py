@@ -1,4 +1,5 @@
-"""What a job uses is measured over all its processes, reported while it runs, and limited to what it asked for."""
+"""What a job uses is measured over all its processes, reported while it runs, and limited to what
+it asked for."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ from qbatch.daemon.executors.supervision import usage
 from .world import World, supervisor_of, until
 
 MEGABYTE = 1 << 20
-HOLD = f'{sys.executable} -S -c \'import time; x = b"x" * (40 << 20); open("held{{}}", "w"); time.sleep({{}})\''
+HOLD = (
+    f'{sys.executable} -S -c \'import time; x = b"x" * (40 << 20); open("held{{}}", "w"); '
+    f"time.sleep({{}})'"
+)
 WORK = f"{sys.executable} -S -c 'import time\nwhile time.process_time() < 0.5: pass'"
 BURN = f"{sys.executable} -S -c 'while True: pass'"
 
@@ -73,7 +77,8 @@ def test_what_a_running_job_uses_is_reported_and_survives_its_supervisor(world: 
         async with world.running() as executor:
             executor.launch(world.attempt("1.1", HOLD.format(1, 60)))
             await until(lambda: executor.used("1.1").get("mem", 0) > 40 * MEGABYTE)
-        async with world.running(world.attempt("1.1", HOLD.format(1, 60))) as executor:  # another daemon
+        # Another daemon.
+        async with world.running(world.attempt("1.1", HOLD.format(1, 60))) as executor:
             assert executor.used("1.1")["mem"] > 40 * MEGABYTE
             os.kill(supervisor_of(world, "1.1"), signal.SIGKILL)
             end = await world.end_of("1.1")
@@ -97,7 +102,9 @@ def test_the_walltime_can_be_changed_while_it_runs(world: World) -> None:
             assert (await world.end_of("2.1")).status == 0
 
     asyncio.run(go())
-    assert re.search(r"^=>> PBS: job killed: walltime \d+ exceeded limit 1$", world.text("1.1.e"), re.MULTILINE)
+    assert re.search(
+        r"^=>> PBS: job killed: walltime \d+ exceeded limit 1$", world.text("1.1.e"), re.MULTILINE
+    )
 
 
 def test_a_look_costs_little_and_is_rare() -> None:
@@ -111,4 +118,5 @@ def test_a_look_costs_little_and_is_rare() -> None:
     began = time.process_time()
     for _ in range(100):
         meter.look(now, 0.0)
-    assert (time.process_time() - began) / 100 < 0.005  # a thousand jobs: a few percent of one processor
+    # A thousand jobs: a few percent of one processor.
+    assert (time.process_time() - began) / 100 < 0.005

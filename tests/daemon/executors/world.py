@@ -1,4 +1,5 @@
-"""An executor in a temporary world: attempts are made short to write, and everything is waited for, never slept for."""
+"""An executor in a temporary world: attempts are made short to write, and everything is waited for,
+never slept for."""
 
 from __future__ import annotations
 
@@ -53,10 +54,14 @@ class World:
             await self.executor.close()
 
     def started(self, key: str) -> Started | None:
-        return next((each for each in self.reports if isinstance(each, Started) and each.key == key), None)
+        return next(
+            (each for each in self.reports if isinstance(each, Started) and each.key == key), None
+        )
 
     def ended(self, key: str) -> Ended | None:
-        return next((each for each in self.reports if isinstance(each, Ended) and each.key == key), None)
+        return next(
+            (each for each in self.reports if isinstance(each, Ended) and each.key == key), None
+        )
 
     async def end_of(self, key: str) -> Ended:
         await until(lambda: self.ended(key) is not None)

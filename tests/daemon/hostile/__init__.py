@@ -1,1 +1,2 @@
-"""The daemon under attack: kills, failing disks, damage, hostile clients, other users, jumping clocks."""
+"""The daemon under attack: kills, failing disks, damage, hostile clients, other users, jumping
+clocks."""

@@ -1,4 +1,5 @@
-"""Sends frames as whoever runs it and prints the replies: ``python asker.py SOCKET``, one JSON request a line on stdin.
+"""Sends frames as whoever runs it and prints the replies: ``python asker.py SOCKET``, one JSON
+request a line on stdin.
 
 It imports nothing but the standard library: another user may not be able to read ours.
 """

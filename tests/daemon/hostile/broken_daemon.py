@@ -1,7 +1,9 @@
-"""A daemon with bugs of every kind, for the tests of what it does about them; started as ``python -m`` with ``qbatch``'s words.
+"""A daemon with bugs of every kind, for the tests of what it does about them; started as ``python
+-m`` with ``qbatch``'s words.
 
-``message`` leaves an inconsistent state and raises; ``trail`` raises.  A pass that takes in a job named ``poison`` raises, and so
-does the report of the end of one named ``bad-end``.  An attempt of one named ``no-start`` cannot be made.
+``message`` leaves an inconsistent state and raises; ``trail`` raises.  A pass that takes in a job
+named ``poison`` raises, and so does the report of the end of one named ``bad-end``.  An attempt of
+one named ``no-start`` cannot be made.
 """
 
 from __future__ import annotations
@@ -35,7 +37,12 @@ _reported, _one_pass, _attempt_of = flow.reported, passes._one_pass, attempts.at
 
 def _bad_report(core: Core, report: Report) -> None:
     job = flow.job_of_attempt(core, report.key)
-    if isinstance(report, Ended) and report.status != LOST and job is not None and job.name == "bad-end":
+    if (
+        isinstance(report, Ended)
+        and report.status != LOST
+        and job is not None
+        and job.name == "bad-end"
+    ):
         core.jobs.clear()
         raise OverflowError("a bug in reports")
     _reported(core, report)

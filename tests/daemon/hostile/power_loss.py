@@ -1,9 +1,11 @@
-"""A disk that forgets: from a trace of system calls, what would be in a directory had the power gone at a moment.
+"""A disk that forgets: from a trace of system calls, what would be in a directory had the power
+gone at a moment.
 
-The model is the strict one of POSIX.  Of a file only what was synced survives.  A name that was made, changed or removed survives
-once its directory was synced; so does the name of a directory.  What lies in a directory that did not survive is lost.
-All processes that the trace follows write to the one disk, supervisors and jobs too.  ``chance``: with a seed, each write that
-was not synced survives or not as it falls, in pieces of 512 bytes: disks keep no order among them.
+The model is the strict one of POSIX.  Of a file only what was synced survives.  A name that was
+made, changed or removed survives once its directory was synced; so does the name of a directory.
+ What lies in a directory that did not survive is lost. All processes that the trace follows write
+to the one disk, supervisors and jobs too.  ``chance``: with a seed, each write that was not synced
+survives or not as it falls, in pieces of 512 bytes: disks keep no order among them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 CALLS = (
-    "openat,write,pwrite64,ftruncate,fallocate,fsync,fdatasync,mkdir,mkdirat,rename,renameat,renameat2,rmdir,unlink,unlinkat,sendto"
+    "openat,write,pwrite64,ftruncate,fallocate,fsync,fdatasync,mkdir,mkdirat,rename,renameat,"
+    "renameat2,rmdir,unlink,unlinkat,sendto"
 )
 SECTOR = 512
 
@@ -30,7 +33,8 @@ _HIDDEN = re.compile(r"<((?:\\x[0-9a-f]{2})+)>")
 
 @dataclass
 class File:
-    """One file: its bytes as programs see them, as they are on the disk, and the writes in between."""
+    """One file: its bytes as programs see them, as they are on the disk, and the writes in
+    between."""
 
     content: bytearray = field(default_factory=bytearray)
     synced: bytes = b""
@@ -109,7 +113,11 @@ class Disk:
 
     def _opened(self, words: str) -> None:
         path = _paths(words)[0]
-        if not path.startswith(self.root) or "O_DIRECTORY" in words or isinstance(self.names.get(path), Directory):
+        if (
+            not path.startswith(self.root)
+            or "O_DIRECTORY" in words
+            or isinstance(self.names.get(path), Directory)
+        ):
             return
         if path not in self.names:
             if "O_CREAT" not in words:
@@ -129,7 +137,10 @@ class Disk:
         elif call.startswith("rename"):
             for path in [path for path in self.names if path == old or path.startswith(f"{old}/")]:
                 moved = new + path.removeprefix(old)
-                self.names[moved], self._places[moved] = self.names.pop(path), self._places.pop(path, 0)
+                self.names[moved], self._places[moved] = (
+                    self.names.pop(path),
+                    self._places.pop(path, 0),
+                )
         else:
             self.names.pop(old, None)
 
@@ -158,8 +169,13 @@ class Disk:
                 self._places[path] = at + len(data)
 
     def after_loss(self, chance: random.Random | None) -> dict[str, bytes]:
-        """Return the files that are there when the power comes back, by their path below the root."""
-        kept = self.kept if chance is None else {**self.kept, **(self.names if chance.random() < 0.5 else {})}
+        """Return the files that are there when the power comes back, by their path below the
+        root."""
+        kept = (
+            self.kept
+            if chance is None
+            else {**self.kept, **(self.names if chance.random() < 0.5 else {})}
+        )
         return {
             path.removeprefix(self.root): file.after_loss(chance)
             for path, file in kept.items()
@@ -176,7 +192,10 @@ class Disk:
 
 def _paths(words: str) -> list[str]:
     """Return the paths that a call names, whole."""
-    return [os.path.normpath(os.path.join(base, _text(digits))) for base, digits in _PATHS.findall(words)]
+    return [
+        os.path.normpath(os.path.join(base, _text(digits)))
+        for base, digits in _PATHS.findall(words)
+    ]
 
 
 def _text(digits: str) -> str:
@@ -184,7 +203,8 @@ def _text(digits: str) -> str:
 
 
 def calls_of(trace: Path) -> Iterator[tuple[str, str, int]]:
-    """Yield (system call, its words, its result) in the order in which they returned; those that failed are left out."""
+    """Yield (system call, its words, its result) in the order in which they returned; those that
+    failed are left out."""
     begun: dict[str, str] = {}
     with open(trace, encoding="ascii") as lines:
         for line in lines:

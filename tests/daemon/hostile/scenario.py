@@ -45,7 +45,8 @@ def _submit(name: str, **fields: Any) -> Submit:
 
 
 def operations(backup: str) -> Iterator[tuple[str, Request, type]]:
-    """Yield (name, request, kind of result): submissions, arrays, holds, deletes, ends, a copy, the shutdown."""
+    """Yield (name, request, kind of result): submissions, arrays, holds, deletes, ends, a copy, the
+    shutdown."""
     yield "one", _submit("one", resources={"ncpus": "4"}), SubmissionRecord
     yield "two", _submit("two", resources={"ncpus": "4"}, runtime=200_000_000), SubmissionRecord
     yield "three", _submit("three"), SubmissionRecord
@@ -72,23 +73,34 @@ def operations(backup: str) -> Iterator[tuple[str, Request, type]]:
     yield "start queue", QueueControl(queues=("narrow",), started=True), Outcomes
     yield "forced", Delete(jobs=("9",), is_forced=True), Outcomes
     yield "release three", Release(jobs=("3",)), Outcomes
-    yield "big", Submit(key="big", spec=Spec(script="sleep 1\n" * 8000, name="big")), SubmissionRecord
+    yield (
+        "big",
+        Submit(key="big", spec=Spec(script="sleep 1\n" * 8000, name="big")),
+        SubmissionRecord,
+    )
     yield "play more", Time(action="until-count", count=10), ClockRecord
     yield "last", _submit("last"), SubmissionRecord
     yield "shutdown", Shutdown(), Done
 
 
 def real_jobs(mark: str) -> Iterator[tuple[str, Request, type]]:
-    """Yield operations with three scripts that run for real, one after the other, the last one sent ahead as long ones are.
+    """Yield operations with three scripts that run for real, one after the other, the last one sent
+    ahead as long ones are.
 
     Each appends its name to the file ``mark`` and ends with a code of its own.
     """
     for number, name in enumerate(("first", "second", "third"), start=1):
-        spec = Spec(script=f"echo {name} >> {mark}\nexit {number}\n", name=name, is_rerunnable=False)
+        spec = Spec(
+            script=f"echo {name} >> {mark}\nexit {number}\n", name=name, is_rerunnable=False
+        )
         if name == "third":
             content = spec.script.encode()
             digest = hashlib.sha256(content).hexdigest()
-            yield "upload", Upload(upload="0123456789abcdef", offset=0, data=content, digest=digest), Done
+            yield (
+                "upload",
+                Upload(upload="0123456789abcdef", offset=0, data=content, digest=digest),
+                Done,
+            )
             spec = replace(spec, script="", script_digest=digest)
         yield name, Submit(key=name, spec=spec), SubmissionRecord
         yield f"end of {name}", Wait(jobs=(str(number),), timeout=60.0), Outcomes
@@ -96,7 +108,8 @@ def real_jobs(mark: str) -> Iterator[tuple[str, Request, type]]:
 
 
 def carry_out(path: str, asked: Iterable[tuple[str, Request, type]]) -> list[tuple[str, str, str]]:
-    """Carry operations out until all are done or the daemon has gone; return (asked, done or refused; name; job or code)."""
+    """Carry operations out until all are done or the daemon has gone; return (asked, done or
+    refused; name; job or code)."""
     said: list[tuple[str, str, str]] = []
     with ClientSession(path, timeout=30.0, patience=0.0) as session:
         for name, request, kind in asked:

@@ -1,5 +1,5 @@
-"""A daemon on a machine with a clock that is wrong by as many seconds as the file ``shift`` holds; started as ``python -m`` with
-the words of ``qbatch``."""
+"""A daemon on a machine with a clock that is wrong by as many seconds as the file ``shift`` holds;
+started as ``python -m`` with the words of ``qbatch``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A bug in one command, question, report or pass ends neither the daemon nor what was acknowledged."""
+"""A bug in one command, question, report or pass ends neither the daemon nor what was
+acknowledged."""
 
 from __future__ import annotations
 
@@ -71,20 +72,28 @@ def test_the_same_frame_is_not_tried_again_at_once(broken: Broken) -> None:
     assert "not tried again" in str(breaking(broken, job))
 
 
-def test_what_was_taken_around_it_is_kept_and_what_follows_waits_for_the_state(broken: Broken) -> None:
+def test_what_was_taken_around_it_is_kept_and_what_follows_waits_for_the_state(
+    broken: Broken,
+) -> None:
     count = 50
     with Raw(broken.socket) as raw:
         for number in range(count):
             raw.send({"verb": "submit", "id": number, "spec": {"script": "sleep 500", "hold": "u"}})
             if number % 10 == 5:
-                raw.send({"verb": "message", "id": 1000 + number, "jobs": ["1"], "text": f"{number}"})
+                raw.send(
+                    {"verb": "message", "id": 1000 + number, "jobs": ["1"], "text": f"{number}"}
+                )
         replies = {}
         while len(replies) < count + count // 10:
             reply = raw.receive()
             assert reply is not None
             replies[reply["id"]] = reply
-    assert [replies[number]["result"]["job"] for number in range(count)] == [f"{n + 1}.qbatch" for n in range(count)]
-    assert {reply["error"]["code"] for number, reply in replies.items() if number >= 1000} == {"failed"}
+    assert [replies[number]["result"]["job"] for number in range(count)] == [
+        f"{n + 1}.qbatch" for n in range(count)
+    ]
+    assert {reply["error"]["code"] for number, reply in replies.items() if number >= 1000} == {
+        "failed"
+    }
     assert len(broken.jobs()) == count
     assert broken.kill() == -signal.SIGKILL
     broken.start()
@@ -101,7 +110,9 @@ def test_a_question_that_raises_is_refused_alone(broken: Broken) -> None:
     assert broken.pid == pid
 
 
-def test_a_job_that_no_pass_can_take_in_is_held_and_the_others_run(broken: Broken, tmp_path: Path) -> None:
+def test_a_job_that_no_pass_can_take_in_is_held_and_the_others_run(
+    broken: Broken, tmp_path: Path
+) -> None:
     first, pid = broken.submit("sleep 500\n"), broken.pid
     broken.until(first, "R")
     poison = broken.submit("true\n", name="poison")
@@ -126,7 +137,9 @@ def test_a_report_that_cannot_be_taken_costs_its_job_only(tmp_path: Path) -> Non
         pid = daemon.pid
         good = daemon.submit("sleep 1; exit 3\n")
         bad = daemon.submit("exit 4\n", name="bad-end", is_rerunnable=False)
-        assert daemon.until(bad, "F").comment.startswith("LOST: the report of its end cannot be taken")
+        assert daemon.until(bad, "F").comment.startswith(
+            "LOST: the report of its end cannot be taken"
+        )
         assert daemon.until(good, "F").exit_status == 3
         never = daemon.submit("exit 5\n", name="no-start")
         job = daemon.until(never, "F")

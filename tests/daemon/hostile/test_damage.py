@@ -1,4 +1,5 @@
-"""A damaged store: the start reports it with the way out; never an empty server, never less than was acknowledged."""
+"""A damaged store: the start reports it with the way out; never an empty server, never less than
+was acknowledged."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ Jobs = dict[str, JobRecord]
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Jobs]]:
-    """A store with a snapshot, finished jobs, a journal after the snapshot, and all of it still in the WAL; its jobs."""
+    """A store with a snapshot, finished jobs, a journal after the snapshot, and all of it still in
+    the WAL; its jobs."""
     place = tmp_path_factory.mktemp("model")
     daemon = Daemon(place, "--time", "virtual", config=EMULATED).start()
     for number in range(20):
@@ -43,7 +45,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Jobs
 
 def copy_of(model: tuple[Path, Jobs], place: Path) -> Daemon:
     place.mkdir(mode=0o700, exist_ok=True)
-    shutil.copytree(model[0] / "state", place / "state", ignore=shutil.ignore_patterns("run", "reserve"))
+    shutil.copytree(
+        model[0] / "state", place / "state", ignore=shutil.ignore_patterns("run", "reserve")
+    )
     return Daemon(place, "--time", "virtual", config=EMULATED)
 
 
@@ -80,7 +84,9 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "database cut": lambda state: cut(state / "qbatch.db", 0.5),
     "database emptied": lambda state: cut(state / "qbatch.db", 0),
     "database missing": lambda state: (state / "qbatch.db").unlink(),
-    "database and wal missing": lambda state: [(state / name).unlink() for name in ("qbatch.db", "qbatch.db-wal")],
+    "database and wal missing": lambda state: [
+        (state / name).unlink() for name in ("qbatch.db", "qbatch.db-wal")
+    ],
     "wal missing": lambda state: (state / "qbatch.db-wal").unlink(),
     "wal emptied": lambda state: cut(state / "qbatch.db-wal", 0),
     "wal cut": lambda state: cut(state / "qbatch.db-wal", 0.7),
@@ -94,9 +100,12 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("what", DAMAGE)
-def test_damage_is_reported_with_the_way_out(tmp_path: Path, model: tuple[Path, Jobs], what: str) -> None:
+def test_damage_is_reported_with_the_way_out(
+    tmp_path: Path, model: tuple[Path, Jobs], what: str
+) -> None:
     daemon = copy_of(model, tmp_path / "d")
-    if what.startswith("zeroed"):  # as long as the WAL holds the first page, the one in the database is not read
+    # As long as the WAL holds the first page, the one in the database is not read.
+    if what.startswith("zeroed"):
         daemon.start().kill(signal.SIGTERM)
     DAMAGE[what](daemon.state)
     code, said = start_of(daemon)
@@ -107,7 +116,9 @@ def test_damage_is_reported_with_the_way_out(tmp_path: Path, model: tuple[Path, 
 
 
 @pytest.mark.parametrize("name", ["qbatch.db", "qbatch.db-wal", "snapshot"])
-def test_flipped_bytes_are_noticed_or_change_nothing(tmp_path: Path, model: tuple[Path, Jobs], name: str) -> None:
+def test_flipped_bytes_are_noticed_or_change_nothing(
+    tmp_path: Path, model: tuple[Path, Jobs], name: str
+) -> None:
     seeds = size(4, 70)
     served = 0
     for seed in range(seeds):
@@ -132,7 +143,9 @@ def test_flipped_bytes_are_noticed_or_change_nothing(tmp_path: Path, model: tupl
                     raise
             else:
                 changed = {
-                    key: (job, found.get(key)) for key, job in model[1].items() if not is_same(job, found.get(key))
+                    key: (job, found.get(key))
+                    for key, job in model[1].items()
+                    if not is_same(job, found.get(key))
                 }
                 assert not changed, (seed, changed)
             daemon.kill()
@@ -144,7 +157,8 @@ def test_flipped_bytes_are_noticed_or_change_nothing(tmp_path: Path, model: tupl
 
 
 def is_same(job: JobRecord, other: JobRecord | None) -> bool:
-    """Whether a job is as it was; time goes on, so that one that could run may have gone further."""
+    """Whether a job is as it was; time goes on, so that one that could run may have gone
+    further."""
     if other is None:
         return False
     return (job.name, job.submitted, job.hold, job.resources) == (
@@ -171,19 +185,33 @@ def test_a_backup_brings_everything_back(tmp_path: Path, model: tuple[Path, Jobs
     daemon.kill(signal.SIGTERM)
     DAMAGE["zeroed header"](daemon.state)
     assert start_of(daemon)[0] == 74
-    command = [sys.executable, "-m", "qbatch", "restore", str(tmp_path / "copy"), "--state", str(daemon.state)]
-    done = subprocess.run(command, capture_output=True, text=True, env=daemon.environment, check=True)
+    command = [
+        sys.executable,
+        "-m",
+        "qbatch",
+        "restore",
+        str(tmp_path / "copy"),
+        "--state",
+        str(daemon.state),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=daemon.environment, check=True
+    )
     assert "before-restore-" in done.stderr + done.stdout
     daemon.start()
     assert all_jobs(daemon, subjobs=True) == before
     assert "integrity ok" in check(daemon)
-    refused = subprocess.run(command, capture_output=True, text=True, env=daemon.environment, check=False)
+    refused = subprocess.run(
+        command, capture_output=True, text=True, env=daemon.environment, check=False
+    )
     assert refused.returncode == 75
     daemon.kill(signal.SIGTERM)
     for kept in daemon.state.rglob("*"):
         assert not stat.S_IMODE(kept.lstat().st_mode) & 0o077, kept
     cut(tmp_path / "copy", 0.6)
-    refused = subprocess.run(command, capture_output=True, text=True, env=daemon.environment, check=False)
+    refused = subprocess.run(
+        command, capture_output=True, text=True, env=daemon.environment, check=False
+    )
     assert refused.returncode in (3, 74)
     assert "Traceback" not in refused.stderr
     daemon.start()

@@ -1,4 +1,5 @@
-"""A disk that fails, is full, or is wanted by two: no acknowledgement that is not kept, and a way on."""
+"""A disk that fails, is full, or is wanted by two: no acknowledgement that is not kept, and a way
+on."""
 
 from __future__ import annotations
 
@@ -35,22 +36,37 @@ def plain(key: str) -> Spec:
 
 
 FIRST_START = {
-    "mkdir state": "state", "openat state/lock": "state", "pwrite64 state/qbatch.db": "state/qbatch.db",
-    "fdatasync state/qbatch.db-wal": "state/qbatch.db", "fsync state": "state", "pwrite64 state/committed": "state/committed",
-    "mkdir state/accounting": "state/accounting", "mkdir state/run": "state/run",
-}  # fmt: skip
-"""A call on a file that fails when a daemon starts for the first time, and what the message names."""
+    "mkdir state": "state",
+    "openat state/lock": "state",
+    "pwrite64 state/qbatch.db": "state/qbatch.db",
+    "fdatasync state/qbatch.db-wal": "state/qbatch.db",
+    "fsync state": "state",
+    "pwrite64 state/committed": "state/committed",
+    "mkdir state/accounting": "state/accounting",
+    "mkdir state/run": "state/run",
+}
+"""A call on a file that fails when a daemon starts for the first time, and what the message
+names."""
 
 
 @needs_strace
 @pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
 @pytest.mark.parametrize("failing", FIRST_START if NIGHTLY else [*FIRST_START][2:8])
-def test_a_disk_that_fails_at_the_first_start_is_named(tmp_path: Path, failing: str, error: str) -> None:
+def test_a_disk_that_fails_at_the_first_start_is_named(
+    tmp_path: Path, failing: str, error: str
+) -> None:
     call, _, file = failing.partition(" ")
     daemon = Daemon(tmp_path, config=REAL)
     if file != "state":
         daemon.state.mkdir(mode=0o700)
-    injected = ("-e", f"trace={call}", "-e", f"inject={call}:error={error}:when=1+", "-P", str(tmp_path / file))
+    injected = (
+        "-e",
+        f"trace={call}",
+        "-e",
+        f"inject={call}:error={error}:when=1+",
+        "-P",
+        str(tmp_path / file),
+    )
     daemon.start(wrap=("strace", "-f", "-qq", "-o", str(tmp_path / "trace"), *injected), wait=False)
     assert daemon.process is not None
     assert daemon.process.wait(60) == 74, daemon.log()[-2000:]
@@ -67,15 +83,27 @@ def test_a_disk_that_fails_at_the_first_start_is_named(tmp_path: Path, failing: 
 @needs_strace
 @pytest.mark.parametrize("number", [3, 11, 25, 40, 90] if NIGHTLY else [11])
 @pytest.mark.parametrize("call", ["fdatasync", "pwrite64"])
-def test_a_failing_disk_ends_the_daemon_before_it_acknowledges(tmp_path: Path, call: str, number: int) -> None:
+def test_a_failing_disk_ends_the_daemon_before_it_acknowledges(
+    tmp_path: Path, call: str, number: int
+) -> None:
     daemon = Daemon(tmp_path, config=EMULATED)
     daemon.start().kill()  # what the first start writes is not what this is about
     trace = tmp_path / "trace"
     # Descriptors of files only: an answer to a client that says so would be an acknowledgement.
-    daemon.start(wrap=(
-        "strace", "-f", "-qq", "-ttt", "-o", str(trace), "-e", f"trace={call},sendto",
-        "-e", f"inject={call}:error=EIO:when={number * (2 if call == 'pwrite64' else 1)}+",
-    ))  # fmt: skip
+    daemon.start(
+        wrap=(
+            "strace",
+            "-f",
+            "-qq",
+            "-ttt",
+            "-o",
+            str(trace),
+            "-e",
+            f"trace={call},sendto",
+            "-e",
+            f"inject={call}:error=EIO:when={number * (2 if call == 'pwrite64' else 1)}+",
+        )
+    )
     process = daemon.process
     assert process is not None
     with Load(daemon.socket, plain, clients=4) as load:
@@ -103,10 +131,16 @@ def test_a_full_disk_refuses_submissions_and_records_the_ends_of_jobs(tmp_path: 
         daemon.start()
         go, nowhere = tmp_path / "go", {"output": "/dev/null", "error": "/dev/null"}
         running = [
-            daemon.submit(f"touch {go}{code}; while [ ! -e {go} ]; do sleep 0.05; done; exit {code}\n", **nowhere)
+            daemon.submit(
+                f"touch {go}{code}; while [ ! -e {go} ]; do sleep 0.05; done; exit {code}\n",
+                **nowhere,
+            )
             for code in range(1, 6)
         ]
-        until(lambda: all((tmp_path / f"go{code}").exists() for code in range(1, 6)), "five scripts that run")
+        until(
+            lambda: all((tmp_path / f"go{code}").exists() for code in range(1, 6)),
+            "five scripts that run",
+        )
         big = "# " + "x" * 60_000 + "\n"
         acknowledged: list[str] = []
         filler = disk / "filler"
@@ -115,14 +149,17 @@ def test_a_full_disk_refuses_submissions_and_records_the_ends_of_jobs(tmp_path: 
         def submit_until_refused() -> None:
             with daemon.session() as session:
                 for number in range(400):
-                    spec = Spec(script=big, name=f"big{number}", hold="u", variables={"N": str(number)})
+                    spec = Spec(
+                        script=big, name=f"big{number}", hold="u", variables={"N": str(number)}
+                    )
                     acknowledged.append(session.ask(Submit(spec=spec), SubmissionRecord).job)
 
         with pytest.raises(Refusal) as refusal:
             submit_until_refused()
         assert refusal.value.code == "storage-full", refusal.value
         go.touch()
-        # Questions are answered, submissions refused by name, and the daemon neither spins nor dies.
+        # Questions are answered, submissions refused by name, and the daemon neither spins nor
+        # dies.
         assert set(acknowledged) <= set(all_jobs(daemon))
         with daemon.session() as session, pytest.raises(Refusal) as refusal:
             session.ask(Submit(spec=Spec(script="true\n")), SubmissionRecord)
@@ -184,7 +221,10 @@ def test_a_second_daemon_on_the_directory_ends_with_75_and_does_no_harm(tmp_path
         command = daemon.command()
         many = [
             subprocess.Popen(
-                [*command, *daemon.arguments], stderr=subprocess.PIPE, env=daemon.environment, cwd=tmp_path
+                [*command, *daemon.arguments],
+                stderr=subprocess.PIPE,
+                env=daemon.environment,
+                cwd=tmp_path,
             )
             for _ in range(size(6, 20))
         ]
@@ -197,7 +237,9 @@ def test_a_second_daemon_on_the_directory_ends_with_75_and_does_no_harm(tmp_path
         assert job in all_jobs(daemon)
         began = time.monotonic()
         assert (
-            subprocess.run(command, capture_output=True, env=daemon.environment, cwd=tmp_path, check=False).returncode
+            subprocess.run(
+                command, capture_output=True, env=daemon.environment, cwd=tmp_path, check=False
+            ).returncode
             == 75
         )
         assert time.monotonic() - began < size(5, 1)
@@ -208,7 +250,12 @@ def test_a_daemon_of_another_directory_does_not_steal_a_live_socket(tmp_path: Pa
         inode = os.stat(daemon.socket).st_ino
         command = daemon.command(tmp_path / "other")
         done = subprocess.run(
-            command, capture_output=True, env=daemon.environment, cwd=tmp_path, timeout=60, check=False
+            command,
+            capture_output=True,
+            env=daemon.environment,
+            cwd=tmp_path,
+            timeout=60,
+            check=False,
         )
         assert done.returncode == 75, done
         assert b"another daemon listens at" in done.stderr
@@ -223,9 +270,20 @@ SENT = re.compile(r'sendto\(.*?\\"result\\":\{\\"job\\"')
 def test_every_acknowledgement_is_sent_after_the_sync_of_what_it_says(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path, config=EMULATED)
     trace = tmp_path / "trace"
-    daemon.start(wrap=(
-        "strace", "-f", "-qq", "-y", "-s", "200", "-o", str(trace), "-e", "trace=pwrite64,fdatasync,sendto",
-    ))  # fmt: skip
+    daemon.start(
+        wrap=(
+            "strace",
+            "-f",
+            "-qq",
+            "-y",
+            "-s",
+            "200",
+            "-o",
+            str(trace),
+            "-e",
+            "trace=pwrite64,fdatasync,sendto",
+        )
+    )
     with Load(daemon.socket, plain, clients=1) as one:
         until(lambda: len(one.acknowledged) >= 20, "twenty submissions")
     with Load(daemon.socket, lambda key: plain("x" + key), clients=4) as four:
@@ -245,8 +303,8 @@ def test_every_acknowledgement_is_sent_after_the_sync_of_what_it_says(tmp_path: 
         else:
             assert not pending, first_part
     assert events.count("ack") >= size(100, 2020) - 10
-    # With several clients: an acknowledgement never outruns the sync of the commit that it belongs to: with four of
-    # them, each with one submission at a time, a sync is followed by four at most.
+    # With several clients: an acknowledgement never outruns the sync of the commit that it belongs
+    # to: with four of them, each with one submission at a time, a sync is followed by four at most.
     behind = 0
     for what in events:
         behind = 0 if what == "sync" else behind + (what == "ack")
@@ -254,7 +312,8 @@ def test_every_acknowledgement_is_sent_after_the_sync_of_what_it_says(tmp_path: 
 
 
 def order_of(lines: list[str]) -> list[str]:
-    """Return what happened in order: writes of the WAL as they begin, syncs as they end, acknowledgements as they begin."""
+    """Return what happened in order: writes of the WAL as they begin, syncs as they end,
+    acknowledgements as they begin."""
     events = []
     waiting: set[str] = set()
     for line in lines:

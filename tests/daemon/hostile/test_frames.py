@@ -1,4 +1,5 @@
-"""Frames that no client of ours sends, and clients that behave as none of ours does: no other client notices."""
+"""Frames that no client of ours sends, and clients that behave as none of ours does: no other
+client notices."""
 
 from __future__ import annotations
 
@@ -36,15 +37,19 @@ DECODER = msgspec.json.Decoder(AnyRequest)
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    with Daemon(tmp_path_factory.mktemp("frames"), "--time", "virtual", config=EMULATED).start() as running:
+    with Daemon(
+        tmp_path_factory.mktemp("frames"), "--time", "virtual", config=EMULATED
+    ).start() as running:
         running.submit("sleep 100\n", hold="u")
         yield running
 
 
 RESET: list[dict[str, Any]] = [
-    {"verb": "queue-control", "queues": ["batch"], "enabled": True, "started": True}, {"verb": "fault", "kind": "clear"},
-    {"verb": "host-control", "hosts": ["n1"], "action": "up"}, {"verb": "time", "action": "play", "speed": 0.0},
-]  # fmt: skip
+    {"verb": "queue-control", "queues": ["batch"], "enabled": True, "started": True},
+    {"verb": "fault", "kind": "clear"},
+    {"verb": "host-control", "hosts": ["n1"], "action": "up"},
+    {"verb": "time", "action": "play", "speed": 0.0},
+]
 
 
 def sentinel(daemon: Daemon) -> None:
@@ -59,40 +64,88 @@ def sentinel(daemon: Daemon) -> None:
 
 
 numbers = st.one_of(
-    st.integers(), st.sampled_from([0, -1, 2**31, 2**32, 2**53, 2**62, 2**63 - 1, 2**63, 2**64, HUGE, -HUGE]),
+    st.integers(),
+    st.sampled_from([0, -1, 2**31, 2**32, 2**53, 2**62, 2**63 - 1, 2**63, 2**64, HUGE, -HUGE]),
     st.sampled_from([1e308, -1e308, 5e-324, 0.5]),
-)  # fmt: skip
+)
 texts = st.one_of(
     st.text(max_size=30),
-    st.sampled_from([
-        "1", "2[]", "3[1]", "1.qbatch", "²", "٣", "\0", "\x1b[2J", "\u202e", "'; DROP TABLE history; --", "a\nb", "9" * 50,
-        "afterok:1", "on:²", "before:1", "uos", "1-5%2", "0-9999999", "8:ncpus=4:mem=1gb", "1:00:00", "down", "pause",
-        "until-end", "batch", "n1", "%s%n", "../../etc/passwd", "${PBS_JOBID}", "x" * 5000,
-    ]),
-)  # fmt: skip
+    st.sampled_from(
+        [
+            "1",
+            "2[]",
+            "3[1]",
+            "1.qbatch",
+            "²",
+            "٣",
+            "\0",
+            "\x1b[2J",
+            "\u202e",
+            "'; DROP TABLE history; --",
+            "a\nb",
+            "9" * 50,
+            "afterok:1",
+            "on:²",
+            "before:1",
+            "uos",
+            "1-5%2",
+            "0-9999999",
+            "8:ncpus=4:mem=1gb",
+            "1:00:00",
+            "down",
+            "pause",
+            "until-end",
+            "batch",
+            "n1",
+            "%s%n",
+            "../../etc/passwd",
+            "${PBS_JOBID}",
+            "x" * 5000,
+        ]
+    ),
+)
 values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | numbers | texts,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
     max_leaves=6,
 )
-VERBS = [kind.__struct_config__.tag for kind in AnyRequest.__args__ if kind.__name__ not in ("Shutdown", "Backup")]
-FIELDS = sorted({name for kind in AnyRequest.__args__ for name in kind.__struct_fields__} - {"path"})
+VERBS = [
+    kind.__struct_config__.tag
+    for kind in AnyRequest.__args__
+    if kind.__name__ not in ("Shutdown", "Backup")
+]
+FIELDS = sorted(
+    {name for kind in AnyRequest.__args__ for name in kind.__struct_fields__} - {"path"}
+)
 
 
-RESOURCES = st.dictionaries(st.sampled_from(["ncpus", "mem", "select", "walltime", "nodes", "x"]), texts, max_size=3)
+RESOURCES = st.dictionaries(
+    st.sampled_from(["ncpus", "mem", "select", "walltime", "nodes", "x"]), texts, max_size=3
+)
 JOB_FIELDS: dict[str, st.SearchStrategy[Any]] = {
-    "name": texts, "resources": RESOURCES, "hold": texts, "depend": texts, "output": texts, "shell": texts,
-    "priority": st.integers(-2000, 2000), "not_before": numbers, "runtime": numbers, "umask": numbers,
+    "name": texts,
+    "resources": RESOURCES,
+    "hold": texts,
+    "depend": texts,
+    "output": texts,
+    "shell": texts,
+    "priority": st.integers(-2000, 2000),
+    "not_before": numbers,
+    "runtime": numbers,
+    "umask": numbers,
     "variables": st.dictionaries(texts, texts, max_size=2),
-}  # fmt: skip
+}
 
 
 def of_type(kind: Any) -> st.SearchStrategy[Any]:
-    """Return values of about the right type: what gets past the decoder and reaches the handlers."""
+    """Return values of about the right type: what gets past the decoder and reaches the
+    handlers."""
     text = str(kind)
     if "Spec" in text or "Changes" in text:
         return st.fixed_dictionaries(
-            {"script": st.sampled_from(["true", "sleep 5\nexit 3", "sleep " + "9" * 40])} if "Spec" in text else {},
+            {"script": st.sampled_from(["true", "sleep 5\nexit 3", "sleep " + "9" * 40])}
+            if "Spec" in text
+            else {},
             optional=JOB_FIELDS,
         )
     if "tuple[str" in text:
@@ -107,7 +160,13 @@ def of_type(kind: Any) -> st.SearchStrategy[Any]:
 @st.composite
 def requests(draw: st.DrawFn) -> bytes:
     kind = draw(
-        st.sampled_from([each for each in AnyRequest.__args__ if each.__name__ not in ("Shutdown", "Backup", "Wait")])
+        st.sampled_from(
+            [
+                each
+                for each in AnyRequest.__args__
+                if each.__name__ not in ("Shutdown", "Backup", "Wait")
+            ]
+        )
     )
     body: dict[str, Any] = {"verb": kind.__struct_config__.tag}
     for field in msgspec.structs.fields(kind):
@@ -120,9 +179,10 @@ loose = st.one_of(
     st.binary(min_size=1, max_size=200),
     values.map(lambda value: json.dumps(value).encode() or b"0"),
     st.fixed_dictionaries(
-        {"verb": st.sampled_from(VERBS)}, optional={name: values for name in FIELDS if name not in ("verb",)}
+        {"verb": st.sampled_from(VERBS)},
+        optional={name: values for name in FIELDS if name not in ("verb",)},
     ).map(lambda value: json.dumps(value).encode()),
-)  # fmt: skip
+)
 
 
 @given(loose | requests())
@@ -142,10 +202,16 @@ def test_the_decoder_reads_a_request_or_says_why_not(body: bytes) -> None:
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=6), st.integers(1, 9))
 @settings(max_examples=size(200, 5000))
-def test_frames_come_out_as_they_went_in_however_they_are_cut(bodies: list[bytes], piece: int) -> None:
+def test_frames_come_out_as_they_went_in_however_they_are_cut(
+    bodies: list[bytes], piece: int
+) -> None:
     stream = b"".join(encode(body) for body in bodies)
     splitter = Splitter(1000)
-    found = [body for place in range(0, len(stream), piece) for body in splitter.feed(stream[place : place + piece])]
+    found = [
+        body
+        for place in range(0, len(stream), piece)
+        for body in splitter.feed(stream[place : place + piece])
+    ]
     assert found == bodies
     assert splitter.is_empty
 
@@ -166,7 +232,9 @@ def test_a_live_daemon_answers_whatever_comes(daemon: Daemon) -> None:
             nonlocal count
             count += 1
             raw.socket.sendall(encode(body) + encode(b'{"verb":"hello","id":77}'))
-            while (reply := raw.receive()) is not None and not (reply.get("id") == 77 and "result" in reply):
+            while (reply := raw.receive()) is not None and not (
+                reply.get("id") == 77 and "result" in reply
+            ):
                 assert "result" in reply or "error" in reply or "event" in reply
             assert reply is not None, (body, daemon.log()[-3000:])
             if count % 200 == 0:
@@ -202,7 +270,9 @@ NASTY = {
     "superscript count": '{"verb":"submit","spec":{"script":"x","depend":"on:²"}}'.encode(),
     "long count": b'{"verb":"submit","spec":{"script":"x","depend":"on:' + b"9" * 5000 + b'"}}',
     "huge fate": b'{"verb":"submit","spec":{"script":"x","fate":' + str(HUGE).encode() + b"}}",
-    "huge release": b'{"verb":"alter","jobs":["1"],"changes":{"not_before":' + str(HUGE).encode() + b"}}",
+    "huge release": b'{"verb":"alter","jobs":["1"],"changes":{"not_before":'
+    + str(HUGE).encode()
+    + b"}}",
     "long sleep": b'{"verb":"submit","spec":{"script":"sleep ' + b"9" * 400 + b'"}}',
     "fine sleep": b'{"verb":"submit","spec":{"script":"sleep 0.123456789"}}',
     "name too long": b'{"verb":"submit","spec":{"script":"x","name":"' + b"n" * 900_000 + b'"}}',
@@ -250,12 +320,25 @@ HOSTILE = [
 ]
 
 
-def test_hostile_texts_change_nothing_and_never_reach_a_terminal_as_they_are(daemon: Daemon) -> None:
+def test_hostile_texts_change_nothing_and_never_reach_a_terminal_as_they_are(
+    daemon: Daemon,
+) -> None:
     with daemon.session() as session:
         for text in [*HOSTILE, "x" * 900_000]:
             raw = Raw(daemon.socket)
-            for field in ("name", "queue", "output", "account", "directory", "shell", "group_list", "host"):
-                reply = raw.ask({"verb": "submit", "spec": {"script": "true", "hold": "u", field: text}})
+            for field in (
+                "name",
+                "queue",
+                "output",
+                "account",
+                "directory",
+                "shell",
+                "group_list",
+                "host",
+            ):
+                reply = raw.ask(
+                    {"verb": "submit", "spec": {"script": "true", "hold": "u", field: text}}
+                )
                 assert reply is not None
                 if "error" in reply:
                     assert reply["error"]["message"].isprintable(), (field, reply)
@@ -263,7 +346,11 @@ def test_hostile_texts_change_nothing_and_never_reach_a_terminal_as_they_are(dae
             reply = raw.ask(
                 {
                     "verb": "submit",
-                    "spec": {"script": "true", "hold": "u", "variables": {"A": text[:1000], text[:50]: "1"}},
+                    "spec": {
+                        "script": "true",
+                        "hold": "u",
+                        "variables": {"A": text[:1000], text[:50]: "1"},
+                    },
                 }
             )
             assert reply is not None
@@ -296,7 +383,8 @@ def latency(daemon: Daemon, count: int) -> float:
 
 
 class Crowd:
-    """Clients by the hundred that send slowly, close half of their connection, or never read what they asked for."""
+    """Clients by the hundred that send slowly, close half of their connection, or never read what
+    they asked for."""
 
     def __init__(self, daemon: Daemon, each: int) -> None:
         self.is_over = False
@@ -355,7 +443,8 @@ def test_clients_that_hang_cost_others_little_and_the_daemon_bounded_memory(tmp_
             worse = latency(daemon, 300)
             grown = rss(daemon.process.pid) - before
             print(
-                f"{3 * each} hanging: p99 {base * 1e3:.2f} -> {worse * 1e3:.2f} ms, {grown / 3 / each / 1024:.0f} KiB each"
+                f"{3 * each} hanging: p99 {base * 1e3:.2f} -> {worse * 1e3:.2f} ms, "
+                f"{grown / 3 / each / 1024:.0f} KiB each"
             )
             assert worse < size(20, 2) * max(base, 0.002)
             assert grown < each * (3 << 20), grown
@@ -418,7 +507,8 @@ def test_two_thousand_idle_connections_are_held(tmp_path: Path) -> None:
             daemon.submit("true\n")
             grown = rss(daemon.process.pid) - before
             print(
-                f"{count} idle connections: {grown / count / 1024:.1f} KiB each, p99 {latency(daemon, 200) * 1e3:.2f} ms"
+                f"{count} idle connections: {grown / count / 1024:.1f} KiB each, p99 "
+                f"{latency(daemon, 200) * 1e3:.2f} ms"
             )
             assert grown < count * (16 << 10)
             for raw in idle:

@@ -1,4 +1,5 @@
-"""Valid verbs with hostile values for every field: each is answered, nothing fails inside, the state is whole afterwards."""
+"""Valid verbs with hostile values for every field: each is answered, nothing fails inside, the
+state is whole afterwards."""
 
 from __future__ import annotations
 
@@ -28,9 +29,11 @@ max_running_per_user = 1
 """
 )
 AGAIN = (
-    b'{"verb":"queue-control","queues":["batch","narrow"],"enabled":true,"started":true}', b'{"verb":"fault","kind":"clear"}',
-    b'{"verb":"host-control","hosts":["n1","n2","n3"],"action":"up"}', b'{"verb":"time","action":"play","speed":60}',
-)  # fmt: skip
+    b'{"verb":"queue-control","queues":["batch","narrow"],"enabled":true,"started":true}',
+    b'{"verb":"fault","kind":"clear"}',
+    b'{"verb":"host-control","hosts":["n1","n2","n3"],"action":"up"}',
+    b'{"verb":"time","action":"play","speed":60}',
+)
 """Jobs can be queued, hosts are up, time moves: otherwise hostile frames soon stop all of it."""
 
 BATCH = 50
@@ -48,14 +51,18 @@ def test_every_field_of_every_verb_is_drawn() -> None:
 
 
 @pytest.mark.parametrize("mode", ["x60", "virtual"])
-def test_a_daemon_answers_hostile_values_and_nothing_fails_inside(tmp_path: Path, mode: str) -> None:
+def test_a_daemon_answers_hostile_values_and_nothing_fails_inside(
+    tmp_path: Path, mode: str
+) -> None:
     count = size(1000, 500_000)
     codes: Counter[str] = Counter()
     with Daemon(tmp_path, "--time", mode, config=CONFIG).start() as daemon:
         hostile, raw = Hostile(20_261_122), Raw(daemon.socket, 120.0)
         for number in range(0, count, BATCH):
             bodies = [hostile.request() for _ in range(BATCH)]
-            raw.socket.sendall(b"".join(map(encode, [*(AGAIN if number // BATCH % 2 else ()), *bodies])))
+            raw.socket.sendall(
+                b"".join(map(encode, [*(AGAIN if number // BATCH % 2 else ()), *bodies]))
+            )
             raw.send({"verb": "hello", "id": LAST})
             while (reply := raw.receive()) is not None and reply.get("id") != LAST:
                 codes[reply.get("error", {}).get("code", "taken")] += 1
@@ -79,12 +86,22 @@ def test_a_daemon_answers_hostile_values_and_nothing_fails_inside(tmp_path: Path
 
 
 @given(
-    st.dictionaries(st.sampled_from(sorted(RESOURCES)), st.text(max_size=12) | st.sampled_from(WORDS), max_size=3),
+    st.dictionaries(
+        st.sampled_from(sorted(RESOURCES)),
+        st.text(max_size=12) | st.sampled_from(WORDS),
+        max_size=3,
+    ),
     st.data(),
 )
 @settings(max_examples=size(200, 50_000), deadline=None)
-def test_resources_that_are_taken_can_be_shown(resources: dict[str, str], data: st.DataObject) -> None:
-    plausible = {name: data.draw(st.sampled_from(RESOURCES[name])) for name in resources if data.draw(st.booleans())}
+def test_resources_that_are_taken_can_be_shown(
+    resources: dict[str, str], data: st.DataObject
+) -> None:
+    plausible = {
+        name: data.draw(st.sampled_from(RESOURCES[name]))
+        for name in resources
+        if data.draw(st.booleans())
+    }
     asked = {**resources, **plausible}
     try:
         check_resources(asked)

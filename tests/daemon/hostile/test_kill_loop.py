@@ -1,4 +1,5 @@
-"""kill -9 of the daemon and of supervisors under load: nothing lost, nothing twice, nothing left over."""
+"""kill -9 of the daemon and of supervisors under load: nothing lost, nothing twice, nothing left
+over."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def kill_one_supervisor(daemon: Daemon, killed: set[str], chance: random.Random)
         killed.add(name)
 
 
-def test_no_job_is_lost_or_started_twice_though_daemon_and_supervisors_are_killed(tmp_path: Path) -> None:
+def test_no_job_is_lost_or_started_twice_though_daemon_and_supervisors_are_killed(
+    tmp_path: Path,
+) -> None:
     chance = random.Random(7)
     mark = uuid.uuid4().hex
     ran = tmp_path / "ran"
@@ -64,9 +67,14 @@ def test_no_job_is_lost_or_started_twice_though_daemon_and_supervisors_are_kille
         nap, code = draw.randrange(10), draw.choice([0, 0, 3, 7])
         script = f"echo {key} $PBS_JOBCOOKIE >> {ran}\nsleep 0.{nap}\nexit {code}\n"
         return Spec(
-            script=script, name=f"k{key}", directory=str(tmp_path), output="/dev/null", error="/dev/null",
-            is_rerunnable=draw.random() < 0.5, variables={"MARK": mark},
-        )  # fmt: skip
+            script=script,
+            name=f"k{key}",
+            directory=str(tmp_path),
+            output="/dev/null",
+            error="/dev/null",
+            is_rerunnable=draw.random() < 0.5,
+            variables={"MARK": mark},
+        )
 
     daemon = Daemon(tmp_path, config=REAL).start()
     killed: set[str] = set()
@@ -90,8 +98,12 @@ def test_no_job_is_lost_or_started_twice_though_daemon_and_supervisors_are_kille
 
     lost = [key for key in load.acknowledged if key not in found]
     twice = [line for line, count in lines.items() if count > 1]
-    again = [key for key, count in starts.items() if count > 1 and not load_lost(found[key], killed)]
-    never = [key for key in load.acknowledged if not starts[key] and not load_lost(found[key], killed)]
+    again = [
+        key for key, count in starts.items() if count > 1 and not load_lost(found[key], killed)
+    ]
+    never = [
+        key for key in load.acknowledged if not starts[key] and not load_lost(found[key], killed)
+    ]
     wrong = [
         (key, job.exit_status, job.comment)
         for key, job in found.items()
@@ -100,20 +112,30 @@ def test_no_job_is_lost_or_started_twice_though_daemon_and_supervisors_are_kille
     hit = [job for job in found.values() if load_lost(job, killed)]
     restarts.sort()
     print(
-        f"kills {kills} supervisors {len(killed)} acknowledged {len(load.acknowledged)} lost {len(lost)} twice {len(twice)} "
-        f"again {len(again)} never {len(never)} wrong {len(wrong)} restart p50 {restarts[len(restarts) // 2]:.2f} "
+        f"kills {kills} supervisors {len(killed)} acknowledged {len(load.acknowledged)} lost "
+        f"{len(lost)} twice {len(twice)} "
+        f"again {len(again)} never {len(never)} wrong {len(wrong)} restart p50 "
+        f"{restarts[len(restarts) // 2]:.2f} "
         f"max {restarts[-1]:.2f} s"
     )
     assert (lost, twice, again, never, wrong) == ([], [], [], [], [])
     for job in hit:
-        # Lost: reported so, and run again where it may be; or it had ended already when its supervisor was killed.
-        # A script that has not yet become itself still has its supervisor's name: it may have been hit instead.
-        was_over = job.exit_status in (random_code(job.name[1:]), 256 + signal.SIGKILL) and job.attempt == 1
+        # Lost: reported so, and run again where it may be; or it had ended already when its
+        # supervisor was killed. A script that has not yet become itself still has its supervisor's
+        # name: it may have been hit instead.
+        was_over = (
+            job.exit_status in (random_code(job.name[1:]), 256 + signal.SIGKILL)
+            and job.attempt == 1
+        )
         assert was_over or (job.attempt > 1) == job.is_rerunnable, job
         assert was_over or job.is_rerunnable or "LOST" in job.comment, job
     until(lambda: not of_jobs(mark), "the end of every process of a job", 20)
     until(lambda: not supervisors(daemon), "the end of every supervisor", 20)
-    until(lambda: [each.name for each in (daemon.state / "run").iterdir()] == ["events"], "empty run directory", 20)
+    until(
+        lambda: [each.name for each in (daemon.state / "run").iterdir()] == ["events"],
+        "empty run directory",
+        20,
+    )
     assert "integrity ok" in check(daemon)
     assert daemon.kill(signal.SIGTERM) == 0
 

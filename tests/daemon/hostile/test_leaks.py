@@ -1,4 +1,5 @@
-"""After thousands of jobs nothing is left: no descriptor, thread, run directory or zombie, and no memory that grows."""
+"""After thousands of jobs nothing is left: no descriptor, thread, run directory or zombie, and no
+memory that grows."""
 
 from __future__ import annotations
 
@@ -27,7 +28,12 @@ def counts(pid: int) -> tuple[int, int, int]:
     zombies = 0
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            words = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            words = (
+                (entry / "stat")
+                .read_text(encoding="utf-8", errors="replace")
+                .rpartition(")")[2]
+                .split()
+            )
         except OSError:
             continue
         zombies += words[0] == "Z" and int(words[1]) == pid
@@ -39,7 +45,9 @@ def run_many(daemon: Daemon, count: int) -> None:
     with ClientSession(daemon.socket, timeout=120.0) as session:
         names = []
         for number in range(count):
-            spec = Spec(script="sleep 0\n", name=f"j{number % 7}", output="/dev/null", error="/dev/null")
+            spec = Spec(
+                script="sleep 0\n", name=f"j{number % 7}", output="/dev/null", error="/dev/null"
+            )
             names.append(session.ask(Submit(spec=spec), SubmissionRecord).job)
         session.ask(Wait(jobs=tuple(names), timeout=110.0), Outcomes)
 
@@ -49,7 +57,8 @@ def test_emulated_jobs_leave_nothing_behind(tmp_path: Path) -> None:
         assert daemon.process is not None
         pid = daemon.process.pid
         batch = size(250, 10_000)
-        run_many(daemon, 6 * batch)  # nightly: past what is kept at hand on purpose, 5000 finished records
+        # nightly: past what is kept at hand on purpose, 5000 finished records.
+        run_many(daemon, 6 * batch)
         settled_rss(daemon)
         before, growths = counts(pid), []
         for _ in range(3):
@@ -77,10 +86,14 @@ def test_real_jobs_leave_nothing_behind(tmp_path: Path) -> None:
         )
         before, memory = counts(pid), settled_rss(daemon)
         run_many(daemon, size(60, 200))
-        until(lambda: [each.name for each in (daemon.state / "run").iterdir()] == ["events"], "an empty run directory")
+        until(
+            lambda: [each.name for each in (daemon.state / "run").iterdir()] == ["events"],
+            "an empty run directory",
+        )
         until(lambda: counts(pid)[2] == 0, "no zombies")
         until(
-            lambda: counts(pid)[0] <= before[0] + 1 and counts(pid)[1] <= before[1] + 1, f"{before}, not {counts(pid)}"
+            lambda: counts(pid)[0] <= before[0] + 1 and counts(pid)[1] <= before[1] + 1,
+            f"{before}, not {counts(pid)}",
         )
         print(f"real: {before} -> {counts(pid)}, {(rss(pid) - memory) / 1024:.0f} KiB more")
         assert rss(pid) - memory < 8 << 20
@@ -95,16 +108,26 @@ def test_waits_that_are_given_up_are_forgotten(until_what: str) -> None:
     service: Any = SimpleNamespace(core=bench.core, waiters=waiters, store=None)
 
     async def go() -> None:
-        stays = asyncio.ensure_future(jobs.wait(service, None, Wait(jobs=(name,), until=until_what)))  # type: ignore[arg-type]
+        stays = asyncio.ensure_future(
+            jobs.wait(service, None, Wait(jobs=(name,), until=until_what))
+        )  # type: ignore[arg-type]
         await asyncio.sleep(0)
         for _ in range(50):
             with pytest.raises(Refusal, match="not come to their"):
-                await jobs.wait(service, None, Wait(jobs=(name,) * 20, until=until_what, timeout=0.0))  # type: ignore[arg-type]
-        gone = asyncio.ensure_future(jobs.wait(service, None, Wait(jobs=(name,) * 20, until=until_what)))  # type: ignore[arg-type]
+                await jobs.wait(
+                    service, None, Wait(jobs=(name,) * 20, until=until_what, timeout=0.0)
+                )  # type: ignore[arg-type]
+        gone = asyncio.ensure_future(
+            jobs.wait(service, None, Wait(jobs=(name,) * 20, until=until_what))
+        )  # type: ignore[arg-type]
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.wait([gone])
-        assert sum(len(futures) for table in waiters._tables.values() for futures in table.values()) == 1  # one still waits
+        # One still waits.
+        assert (
+            sum(len(futures) for table in waiters._tables.values() for futures in table.values())
+            == 1
+        )
         stays.cancel()
         await asyncio.wait([stays])
 

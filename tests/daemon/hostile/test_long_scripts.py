@@ -1,4 +1,5 @@
-"""Scripts of up to 100 MB: they run and survive a crash; nothing in the daemon grows with them, no user can misuse uploads."""
+"""Scripts of up to 100 MB: they run and survive a crash; nothing in the daemon grows with them, no
+user can misuse uploads."""
 
 from __future__ import annotations
 
@@ -32,7 +33,13 @@ def long_script(size: int, last: str) -> str:
 def qsub(daemon: Daemon, *arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from qbatch.cli.pbs.start import qsub; qsub()", *arguments]
     return subprocess.run(
-        command, env=daemon.environment, cwd=directory, capture_output=True, text=True, timeout=120, check=False
+        command,
+        env=daemon.environment,
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
@@ -67,7 +74,9 @@ def test_a_long_script_that_waits_is_there_after_a_crash(tmp_path: Path) -> None
         daemon.kill()
         daemon.start()
         release = [sys.executable, "-c", "from qbatch.cli.pbs.start import qrls; qrls()", job]
-        assert subprocess.run(release, env=daemon.environment, check=False, timeout=60).returncode == 0
+        assert (
+            subprocess.run(release, env=daemon.environment, check=False, timeout=60).returncode == 0
+        )
         until = time.monotonic() + 60
         while not (tmp_path / "long.o1").exists() or (tmp_path / "long.o1").read_text() != "ran\n":
             assert time.monotonic() < until
@@ -76,23 +85,44 @@ def test_a_long_script_that_waits_is_there_after_a_crash(tmp_path: Path) -> None
 
 def test_a_user_that_names_a_script_must_have_sent_it(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
-    with Daemon(tmp_path / "d", config=EMULATED).start() as daemon, ClientSession(daemon.socket) as session:
+    with (
+        Daemon(tmp_path / "d", config=EMULATED).start() as daemon,
+        ClientSession(daemon.socket) as session,
+    ):
         digest = hashlib.sha256(b"x").hexdigest()
-        for wrong, why in ((digest, "upload it first"), ("../" * 20, "is no SHA-256"), ("A" * 64, "is no SHA-256")):
+        for wrong, why in (
+            (digest, "upload it first"),
+            ("../" * 20, "is no SHA-256"),
+            ("A" * 64, "is no SHA-256"),
+        ):
             with pytest.raises(Refusal, match=why):
-                session.ask(Submit(spec=Spec(script="true\n", script_digest=wrong)), SubmissionRecord)
+                session.ask(
+                    Submit(spec=Spec(script="true\n", script_digest=wrong)), SubmissionRecord
+                )
         for piece, why in (
             (Upload(upload="../../etc", offset=0, data=b"x"), "is no name of an upload"),
             (Upload(upload="ab" * 6, offset=5, data=b"x"), "0 bytes have come"),
             (Upload(upload="ab" * 6, offset=1 << 40, data=b"x"), "too long"),
             (Upload(upload="ab" * 6, offset=-1, data=b"x"), "too long"),
-            (Upload(upload="cd" * 6, offset=0, data=b"x", digest="00" * 32), "not that of the bytes"),
-            (Upload(upload="cd" * 6, offset=0, data=b"x", digest="nonsense"), "not that of the bytes"),
+            (
+                Upload(upload="cd" * 6, offset=0, data=b"x", digest="00" * 32),
+                "not that of the bytes",
+            ),
+            (
+                Upload(upload="cd" * 6, offset=0, data=b"x", digest="nonsense"),
+                "not that of the bytes",
+            ),
         ):
             with pytest.raises(Refusal, match=why):
                 session.ask(piece, Done)
-        assert session.ask(Upload(upload="ef" * 6, offset=0, data=b"x", digest=digest), Done).text == digest
-        assert session.ask(Submit(spec=Spec(script="x", script_digest=digest)), SubmissionRecord).job == "1.qbatch"
+        assert (
+            session.ask(Upload(upload="ef" * 6, offset=0, data=b"x", digest=digest), Done).text
+            == digest
+        )
+        assert (
+            session.ask(Submit(spec=Spec(script="x", script_digest=digest)), SubmissionRecord).job
+            == "1.qbatch"
+        )
         assert digest in os.listdir(daemon.state / "scripts")
         short = Spec(script="true\n")
         assert uploaded(session, short) is short
@@ -139,11 +169,14 @@ def test_the_space_of_a_user_holds_for_all_pieces_and_for_that_user_only(
     for upload in uploads[:3]:
         place.append(7, upload, 100, b"x" * 200)
     for upload, offset in ((uploads[3], 100), (uploads[4], 0)):
-        with pytest.raises(Refusal, match="you would have 1001 bytes of long scripts here, and 1000 are allowed") as error:
+        with pytest.raises(
+            Refusal, match="you would have 1001 bytes of long scripts here, and 1000 are allowed"
+        ) as error:
             place.append(7, upload, offset, b"x")
         assert error.value.code == "busy"
     place.append(8, uploads[4], 0, b"x" * 1000)
-    # It counts what is whole too, also after a restart, and what was sent twice or refused no more than once.
+    # It counts what is whole too, also after a restart, and what was sent twice or refused no more
+    # than once.
     place.finish(7, uploads[0], hashlib.sha256(b"x" * 300).hexdigest())()
     again = Scripts(tmp_path / "scripts", set)
     with pytest.raises(Refusal, match="1001 bytes"):
@@ -153,7 +186,10 @@ def test_the_space_of_a_user_holds_for_all_pieces_and_for_that_user_only(
     again.append(7, uploads[3], 100, b"x" * 300)
 
 
-@pytest.mark.parametrize(("limit", "what"), [("MOST_UPLOADS", "uploads that are not whole"), ("MOST_SCRIPTS", "long scripts")])
+@pytest.mark.parametrize(
+    ("limit", "what"),
+    [("MOST_UPLOADS", "uploads that are not whole"), ("MOST_SCRIPTS", "long scripts")],
+)
 def test_the_number_of_scripts_of_a_user_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, what: str
 ) -> None:
@@ -189,7 +225,10 @@ def send_pieces(session: ClientSession, count: int) -> None:
 
 @needs_root
 def test_a_full_disk_refuses_uploads_by_name_and_keeps_nothing_of_them(tmp_path: Path) -> None:
-    with small_disk("8m") as disk, Daemon(tmp_path, "--state", str(disk / "state"), config=EMULATED).start() as daemon:
+    with (
+        small_disk("8m") as disk,
+        Daemon(tmp_path, "--state", str(disk / "state"), config=EMULATED).start() as daemon,
+    ):
         directory = disk / "state" / "scripts"
         with daemon.session() as session:
             for _ in range(3):  # nothing is left of those before
@@ -198,4 +237,7 @@ def test_a_full_disk_refuses_uploads_by_name_and_keeps_nothing_of_them(tmp_path:
                 assert error.value.code == "storage-full"
                 assert str(error.value).startswith(f"the disk of {directory} is full")
                 assert os.listdir(directory) == []
-            assert session.ask(Submit(spec=Spec(script="sleep 1\n")), SubmissionRecord).job == "1.qbatch"
+            assert (
+                session.ask(Submit(spec=Spec(script="sleep 1\n")), SubmissionRecord).job
+                == "1.qbatch"
+            )

@@ -1,4 +1,5 @@
-"""Permissions: every verb as the owner, another user, root, an operator, a manager and a user without a name, over one socket."""
+"""Permissions: every verb as the owner, another user, root, an operator, a manager and a user
+without a name, over one socket."""
 
 from __future__ import annotations
 
@@ -22,7 +23,14 @@ pytestmark = needs_root
 
 PYTHON = "/usr/bin/python3"
 OWNER, OTHER, OPERATOR, MANAGER, NOBODY = 30001, 30002, 1, 2, 65534
-PEOPLE = {"owner": OWNER, "other": OTHER, "root": 0, "operator": OPERATOR, "manager": MANAGER, "nobody": NOBODY}
+PEOPLE = {
+    "owner": OWNER,
+    "other": OTHER,
+    "root": 0,
+    "operator": OPERATOR,
+    "manager": MANAGER,
+    "nobody": NOBODY,
+}
 """User 1 is called daemon and user 2 bin, everywhere."""
 
 CONFIG = emulated(
@@ -37,27 +45,69 @@ OWN = {"owner", "root", "operator", "manager"}
 OPERATE = {"root", "operator", "manager"}
 MANAGE = {"root", "manager"}
 MATRIX = {
-    "Submit": EVERYONE, "Delete": OWN, "Alter": OWN, "Hold": OWN, "Release": OWN, "Move": OWN, "Order": OWN, "Rerun": OWN,
-    "ForceStart": OPERATE, "Message": OWN, "Signal": OWN, "QueueControl": OPERATE, "HostControl": OPERATE, "Fault": MANAGE,
+    "Submit": EVERYONE,
+    "Delete": OWN,
+    "Alter": OWN,
+    "Hold": OWN,
+    "Release": OWN,
+    "Move": OWN,
+    "Order": OWN,
+    "Rerun": OWN,
+    "ForceStart": OPERATE,
+    "Message": OWN,
+    "Signal": OWN,
+    "QueueControl": OPERATE,
+    "HostControl": OPERATE,
+    "Fault": MANAGE,
     "PolicySet": MANAGE,
-    "Hello": EVERYONE, "JobStatus": EVERYONE, "QueueStatus": EVERYONE, "HostStatus": EVERYONE, "ServerStatus": EVERYONE,
-    "Explain": EVERYONE, "Wait": EVERYONE, "Trail": EVERYONE, "JobOutput": OWN, "History": EVERYONE,
-    "Subscribe": EVERYONE, "Time": OPERATE,
-    "Upload": EVERYONE, "Forecast": EVERYONE, "Shadow": OPERATE,
-    "Metrics": EVERYONE, "Backup": MANAGE, "Check": OPERATE, "ConfigShow": EVERYONE,
-    "Reload": MANAGE, "Shutdown": MANAGE,
-}  # fmt: skip
+    "Hello": EVERYONE,
+    "JobStatus": EVERYONE,
+    "QueueStatus": EVERYONE,
+    "HostStatus": EVERYONE,
+    "ServerStatus": EVERYONE,
+    "Explain": EVERYONE,
+    "Wait": EVERYONE,
+    "Trail": EVERYONE,
+    "JobOutput": OWN,
+    "History": EVERYONE,
+    "Subscribe": EVERYONE,
+    "Time": OPERATE,
+    "Upload": EVERYONE,
+    "Forecast": EVERYONE,
+    "Shadow": OPERATE,
+    "Metrics": EVERYONE,
+    "Backup": MANAGE,
+    "Check": OPERATE,
+    "ConfigShow": EVERYONE,
+    "Reload": MANAGE,
+    "Shutdown": MANAGE,
+}
 """Written down here from the PBS rules, not taken from the code."""
 
 
-def ask(daemon: Daemon, uid: int, *requests: dict[str, Any], gid: int | None = None) -> list[dict[str, Any]]:
+def ask(
+    daemon: Daemon, uid: int, *requests: dict[str, Any], gid: int | None = None
+) -> list[dict[str, Any]]:
     """Ask as another user, with no other group, and return the replies."""
     asker = (Path(__file__).parent / "asker.py").read_bytes()
     done = subprocess.run(
-        ["setpriv", f"--reuid={uid}", f"--regid={uid if gid is None else gid}", "--clear-groups", PYTHON, "-I", "-c",
-         asker.decode(), daemon.socket],
-        input="\n".join(json.dumps(each) for each in requests).encode(), capture_output=True, timeout=60, check=True, cwd="/",
-    )  # fmt: skip
+        [
+            "setpriv",
+            f"--reuid={uid}",
+            f"--regid={uid if gid is None else gid}",
+            "--clear-groups",
+            PYTHON,
+            "-I",
+            "-c",
+            asker.decode(),
+            daemon.socket,
+        ],
+        input="\n".join(json.dumps(each) for each in requests).encode(),
+        capture_output=True,
+        timeout=60,
+        check=True,
+        cwd="/",
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -71,31 +121,48 @@ def daemon() -> Iterator[Daemon]:
 
 
 def submitted(daemon: Daemon, uid: int = OWNER, **fields: Any) -> str:
-    (reply,) = ask(daemon, uid, {"verb": "submit", "spec": {"script": "sleep 5\n", "name": "secret", **fields}})
+    (reply,) = ask(
+        daemon, uid, {"verb": "submit", "spec": {"script": "sleep 5\n", "name": "secret", **fields}}
+    )
     return str(reply["result"]["job"])
 
 
 def request_of(daemon: Daemon, verb: str) -> dict[str, Any]:
     """Return a request of this verb about new jobs of the owner."""
-    tag = "".join("-" + letter.lower() if letter.isupper() else letter for letter in verb).lstrip("-")
+    tag = "".join("-" + letter.lower() if letter.isupper() else letter for letter in verb).lstrip(
+        "-"
+    )
     job = (
         submitted(daemon, hold="u")
-        if verb in ("Delete", "Alter", "Hold", "Release", "Move", "Order", "Explain", "Trail", "JobOutput")
+        if verb
+        in ("Delete", "Alter", "Hold", "Release", "Move", "Order", "Explain", "Trail", "JobOutput")
         else ""
     )
     fields: dict[str, dict[str, Any]] = {
-        "Submit": {"spec": {"script": "x", "hold": "u"}}, "Alter": {"jobs": [job], "changes": {"priority": 3}},
-        "Move": {"jobs": [job], "destination": "batch"}, "Order": {"first": job, "second": job},
-        "Rerun": {"jobs": ["1"]}, "ForceStart": {"jobs": ["1"]},
-        "Message": {"jobs": ["1"], "text": "hello"}, "Signal": {"jobs": ["1"], "signal": "0"},
+        "Submit": {"spec": {"script": "x", "hold": "u"}},
+        "Alter": {"jobs": [job], "changes": {"priority": 3}},
+        "Move": {"jobs": [job], "destination": "batch"},
+        "Order": {"first": job, "second": job},
+        "Rerun": {"jobs": ["1"]},
+        "ForceStart": {"jobs": ["1"]},
+        "Message": {"jobs": ["1"], "text": "hello"},
+        "Signal": {"jobs": ["1"], "signal": "0"},
         "QueueControl": {"queues": ["batch"], "started": True},
-        "HostControl": {"hosts": ["n1"], "action": "up"}, "Fault": {"kind": "clear"},
-        "PolicySet": {"policy": "easy"}, "Explain": {"job": job},
-        "Wait": {"jobs": ["1"], "timeout": 0.0}, "Trail": {"job": job},
-        "JobOutput": {"job": job}, "Time": {"action": "pause"}, "Shadow": {"action": "set"},
-        "Backup": {"path": "/nowhere/at/all"}, "Upload": {"upload": "ab" * 6, "offset": 0, "data": "eA=="},
-    }  # fmt: skip
-    body: dict[str, Any] = fields.get(verb, {"jobs": [job]} if job and verb not in ("Order",) else {})
+        "HostControl": {"hosts": ["n1"], "action": "up"},
+        "Fault": {"kind": "clear"},
+        "PolicySet": {"policy": "easy"},
+        "Explain": {"job": job},
+        "Wait": {"jobs": ["1"], "timeout": 0.0},
+        "Trail": {"job": job},
+        "JobOutput": {"job": job},
+        "Time": {"action": "pause"},
+        "Shadow": {"action": "set"},
+        "Backup": {"path": "/nowhere/at/all"},
+        "Upload": {"upload": "ab" * 6, "offset": 0, "data": "eA=="},
+    }
+    body: dict[str, Any] = fields.get(
+        verb, {"jobs": [job]} if job and verb not in ("Order",) else {}
+    )
     return {"verb": tag, **body}
 
 
@@ -121,7 +188,9 @@ def test_every_verb_as_every_user(daemon: Daemon, who: str) -> None:
     replies = ask(daemon, PEOPLE[who], *requests)
     assert len(replies) == len(verbs)
     wrong = [
-        (verb, reply) for verb, reply in zip(verbs, replies, strict=True) if is_refused(reply) == (who in MATRIX[verb])
+        (verb, reply)
+        for verb, reply in zip(verbs, replies, strict=True)
+        if is_refused(reply) == (who in MATRIX[verb])
     ]
     assert wrong == []
 
@@ -136,44 +205,64 @@ def test_a_user_without_a_name_is_the_one_that_the_socket_names(daemon: Daemon) 
 
 
 FORGED = [
-    {"verb": "hello", "uid": 0}, {"verb": "hello", "user": "root"}, {"verb": "delete", "jobs": ["1"], "role": "manager"},
-    {"verb": "submit", "spec": {"script": "x", "user": "root"}}, {"verb": "submit", "spec": {"script": "x", "uid": 0}},
+    {"verb": "hello", "uid": 0},
+    {"verb": "hello", "user": "root"},
+    {"verb": "delete", "jobs": ["1"], "role": "manager"},
+    {"verb": "submit", "spec": {"script": "x", "user": "root"}},
+    {"verb": "submit", "spec": {"script": "x", "uid": 0}},
     {"verb": "submit", "spec": {"script": "x"}, "actor": [0, "root", "root", "manager"]},
-    {"verb": "alter", "jobs": ["1"], "changes": {"owner": "root"}}, {"verb": "hello", "pid": 1},
-]  # fmt: skip
+    {"verb": "alter", "jobs": ["1"], "changes": {"owner": "root"}},
+    {"verb": "hello", "pid": 1},
+]
 
 
 def test_what_a_message_says_of_its_sender_is_refused(daemon: Daemon) -> None:
     for reply in ask(daemon, OTHER, *FORGED):
         assert reply["error"]["code"] == "bad-request"
-    host = {"verb": "submit", "spec": {"script": "x", "hold": "u", "host": "root@localhost", "account": "root"}}
+    host = {
+        "verb": "submit",
+        "spec": {"script": "x", "hold": "u", "host": "root@localhost", "account": "root"},
+    }
     (reply,) = ask(daemon, OTHER, host)
     assert all_jobs(daemon)[reply["result"]["job"]].user == str(OTHER)
 
 
 def test_what_a_user_may_not_by_a_detour(daemon: Daemon) -> None:
     another = submitted(daemon, hold="u")
-    secret = submitted(daemon, hold="u", variables={"TOKEN": "hunter2"}, submit_arguments="-v TOKEN=hunter2")
+    secret = submitted(
+        daemon, hold="u", variables={"TOKEN": "hunter2"}, submit_arguments="-v TOKEN=hunter2"
+    )
     spec = {"script": "x", "hold": "u"}
     replies = ask(
-        daemon, OTHER,
-        {"verb": "submit", "spec": {**spec, "depend": f"beforeok:{another}"}},  # would hold another's job
+        daemon,
+        OTHER,
+        # Would hold another's job.
+        {"verb": "submit", "spec": {**spec, "depend": f"beforeok:{another}"}},
         {"verb": "submit", "spec": {**spec, "hold": "s"}},
         {"verb": "delete", "jobs": [another], "is_forced": True, "with_history": True},
         {"verb": "order", "first": another, "second": secret},
         {"verb": "hold", "jobs": [another], "kinds": "o"},
-    )  # fmt: skip
+    )
     assert [is_refused(reply) for reply in replies] == [True] * 5, replies
     assert all_jobs(daemon)[another].hold == "u"
     (own,) = ask(daemon, OWNER, {"verb": "job-status", "jobs": [secret]})
     assert "hunter2" in json.dumps(own)
-    asked = [{"verb": "job-status", "jobs": [secret]}, {"verb": "job-status"}, {"verb": "trail", "job": secret},
-             {"verb": "explain", "job": secret}, {"verb": "config-show"}]  # fmt: skip
+    asked = [
+        {"verb": "job-status", "jobs": [secret]},
+        {"verb": "job-status"},
+        {"verb": "trail", "job": secret},
+        {"verb": "explain", "job": secret},
+        {"verb": "config-show"},
+    ]
     for reply in ask(daemon, OTHER, *asked):
         assert "hunter2" not in json.dumps(reply)
     ask(daemon, OWNER, {"verb": "delete", "jobs": [secret]})
-    asked = [{"verb": "history", "limit": 1000}, {"verb": "job-status", "finished": "only"}, {"verb": "trail", "job": secret},
-             {"verb": "job-status", "finished": "also", "jobs": [secret]}]  # fmt: skip
+    asked = [
+        {"verb": "history", "limit": 1000},
+        {"verb": "job-status", "finished": "only"},
+        {"verb": "trail", "job": secret},
+        {"verb": "job-status", "finished": "also", "jobs": [secret]},
+    ]
     for reply in ask(daemon, OTHER, *asked):
         assert secret in json.dumps(reply)
         assert "hunter2" not in json.dumps(reply)
@@ -186,14 +275,18 @@ def test_the_same_key_of_two_users_makes_two_jobs(daemon: Daemon) -> None:
     assert names[0] == names[2] != names[1]
 
 
-def test_the_process_executor_refuses_jobs_of_others_by_name_and_keeps_them_out_after_a_restart() -> None:
+def test_the_process_executor_refuses_jobs_of_others_by_name_and_keeps_them_out_after_a_restart() -> (
+    None
+):
     with tempfile.TemporaryDirectory(prefix="qbatch-open-") as place:
         os.chmod(place, 0o755)
         daemon = Daemon(Path(place), config=REAL).start()
         for _ in range(2):
             os.chmod(daemon.socket, 0o666)
             for dry in (False, True):
-                (reply,) = ask(daemon, OTHER, {"verb": "submit", "spec": {"script": "id\n"}, "is_dry_run": dry})
+                (reply,) = ask(
+                    daemon, OTHER, {"verb": "submit", "spec": {"script": "id\n"}, "is_dry_run": dry}
+                )
                 assert reply["error"]["code"] == "unsupported"
                 assert reply["error"]["exit"] == 8
                 assert str(OTHER) in reply["error"]["message"]
@@ -229,20 +322,30 @@ def test_files_are_private_from_their_first_instant(tmp_path: Path) -> None:
         assert stat.S_IMODE(daemon.state.stat().st_mode) == 0o700
         assert stat.S_IMODE(os.lstat(daemon.socket).st_mode) == 0o600
         wide = [
-            (str(path), oct(path.lstat().st_mode)) for path in daemon.state.rglob("*")
+            (str(path), oct(path.lstat().st_mode))
+            for path in daemon.state.rglob("*")
             if not path.is_symlink() and path.lstat().st_mode & 0o077
-        ]  # fmt: skip
+        ]
         assert wide == []
         daemon.run("qdel", waiting)
         daemon.run("qbatch", "down")
     finally:
         os.umask(old_mask)
     made = (
-        [line for line in trace.read_text(encoding="utf-8", errors="replace").splitlines() if "O_CREAT" in line]
+        [
+            line
+            for line in trace.read_text(encoding="utf-8", errors="replace").splitlines()
+            if "O_CREAT" in line
+        ]
         if wrap
         else []
     )
     ours = [line for line in made if str(daemon.state) in line and "= -1" not in line]
-    # SQLite makes its files with 0644 under the mask of 0077 that is set around it; the others say 0600 themselves.
-    wide = [(line, "") for line in ours if "0600" not in line and "qbatch.db" not in line and "0700" not in line]
+    # SQLite makes its files with 0644 under the mask of 0077 that is set around it; the others say
+    # 0600 themselves.
+    wide = [
+        (line, "")
+        for line in ours
+        if "0600" not in line and "qbatch.db" not in line and "0700" not in line
+    ]
     assert wide == []

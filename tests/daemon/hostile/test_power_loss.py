@@ -1,4 +1,5 @@
-"""The power goes at each sync: only what was synced survives, and every acknowledgement that was sent before it holds."""
+"""The power goes at each sync: only what was synced survives, and every acknowledgement that was
+sent before it holds."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ NAMES = {"1": "first", "2": "second", "3": "third"}
 def recorded(
     directory: Path, config: str, asked: Iterable[tuple[str, Request, type]], *options: str
 ) -> list[tuple[str, str, str]]:
-    """Carry operations out under a trace of what is written; return what the client asked and was answered, in order."""
+    """Carry operations out under a trace of what is written; return what the client asked and was
+    answered, in order."""
     directory.mkdir(mode=0o700)
     daemon = Daemon(directory, *options, config=config)
     daemon.state.mkdir(mode=0o700)
@@ -56,13 +58,16 @@ def recorded(
 
 
 def received_until(said: list[tuple[str, str, str]], replies: int) -> list[tuple[str, str, str]]:
-    """Return what the client had read after so many replies; what it had asked for counts as asked."""
+    """Return what the client had read after so many replies; what it had asked for counts as
+    asked."""
     answers = [place for place, (what, _, _) in enumerate(said) if what != "asked"]
     last = answers[min(replies, len(answers)) - 1] if replies > 0 else -1
     return [each for place, each in enumerate(said) if place <= last or each[0] == "asked"]
 
 
-def problems_of(daemon: Daemon, files: dict[str, bytes], verified: Callable[[Daemon], list[str]]) -> list[str]:
+def problems_of(
+    daemon: Daemon, files: dict[str, bytes], verified: Callable[[Daemon], list[str]]
+) -> list[str]:
     """Start a daemon on what is left of the disk; return what is wrong."""
     shutil.rmtree(daemon.state, ignore_errors=True)
     for name, content in files.items():
@@ -101,7 +106,9 @@ def test_what_was_acknowledged_survives_a_loss_of_power_at_any_sync(tmp_path: Pa
                     points += 1
                     replies = disk.replies - FIRST_REPLIES
                     received = received_until(said, replies)
-                    found = problems_of(again, disk.after_loss(chance), partial(verify, said=received))
+                    found = problems_of(
+                        again, disk.after_loss(chance), partial(verify, said=received)
+                    )
                     problems += [f"sync {syncs}, {replies} replies: {each}" for each in found]
         disk.take(call, words, result)
     print(f"{syncs} syncs, {points} losses of power, {disk.replies} replies, {len(problems)} bad")
@@ -112,8 +119,11 @@ def test_what_was_acknowledged_survives_a_loss_of_power_at_any_sync(tmp_path: Pa
         assert problems_of(again, lost, partial(verify, said=said))
 
 
-def test_what_supervisors_wrote_survives_a_loss_of_power_and_no_script_runs_twice(tmp_path: Path) -> None:
-    """At each call by which something of an attempt is written; at some of them a daemon goes on from what is left."""
+def test_what_supervisors_wrote_survives_a_loss_of_power_and_no_script_runs_twice(
+    tmp_path: Path,
+) -> None:
+    """At each call by which something of an attempt is written; at some of them a daemon goes on
+    from what is left."""
     mark = tmp_path / "ran"
     said = recorded(tmp_path / "first", REAL, real_jobs(str(mark)))
     assert [what for what, _, _ in said] == ["asked", "done"] * 8
@@ -121,7 +131,10 @@ def test_what_supervisors_wrote_survives_a_loss_of_power_and_no_script_runs_twic
     again = Daemon(tmp_path / "again", config=REAL)
     disk = Disk(tmp_path / "first" / "state")
     run = f"{disk.root}/run"
-    attempt, script = re.compile(rf"{re.escape(run)}/(\d+)\.[^/]*"), re.compile("/scripts/[0-9a-f]{64}( |$)")
+    attempt, script = (
+        re.compile(rf"{re.escape(run)}/(\d+)\.[^/]*"),
+        re.compile("/scripts/[0-9a-f]{64}( |$)"),
+    )
     began, problems, points, boots = "", [], 0, 0
     for call, words, result in calls_of(tmp_path / "first" / "trace"):
         if run in words or _hidden(run) in words or str(mark) in words:
@@ -129,15 +142,25 @@ def test_what_supervisors_wrote_survives_a_loss_of_power_and_no_script_runs_twic
             for seed in range(SEEDS):
                 left = disk.after_loss(random.Random(f"{points}-{seed}") if seed else None)
                 received = received_until(said, disk.replies - FIRST_REPLIES)
-                found = [] if ("done", "upload", "") not in received or script.search(" ".join(left)) else ["the script is gone"]
-                for path, job in [(path, match[1]) for path in disk.names if (match := attempt.fullmatch(path))]:
+                found = (
+                    []
+                    if ("done", "upload", "") not in received or script.search(" ".join(left))
+                    else ["the script is gone"]
+                )
+                for path, job in [
+                    (path, match[1]) for path in disk.names if (match := attempt.fullmatch(path))
+                ]:
                     is_over = call == "rename" and f'"{_hidden(path)}"' in words
-                    found += _lacking(left, path.removeprefix(disk.root), int(job), NAMES[job] in began, is_over)
+                    found += _lacking(
+                        left, path.removeprefix(disk.root), int(job), NAMES[job] in began, is_over
+                    )
                 if points % BOOTED == 0 and not found:
                     boots += 1
                     mark.write_text(began, encoding="utf-8")
                     found = problems_of(again, left, partial(_went_on, said=received, mark=mark))
-                problems += [f"call {points} ({call}), begun {began.split()}: {each}" for each in found]
+                problems += [
+                    f"call {points} ({call}), begun {began.split()}: {each}" for each in found
+                ]
         if call == "write" and str(mark) in words:
             began += f"{list(NAMES.values())[len(began.split())]}\n"
         disk.take(call, words, result)
@@ -152,15 +175,19 @@ def _hidden(path: str) -> str:
     return "".join(f"\\x{letter:02x}" for letter in path.encode())
 
 
-def _lacking(left: dict[str, bytes], attempt: str, code: int, has_begun: bool, is_over: bool) -> list[str]:
+def _lacking(
+    left: dict[str, bytes], attempt: str, code: int, has_begun: bool, is_over: bool
+) -> list[str]:
     """Return what is wrong with the files of an attempt.
 
-    Where its script has begun the claim is there and whole.  An exit record is whole as soon as it has its name, and it is there
-    before the run directory goes.
+    Where its script has begun the claim is there and whole.  An exit record is whole as soon as it
+    has its name, and it is there before the run directory goes.
     """
     problems = []
     if has_begun and not _is_whole(left.get(f"{attempt}/claim"), "pid"):
-        problems.append(f"{attempt}: its script has begun, and its claim is {left.get(f'{attempt}/claim')!r}")
+        problems.append(
+            f"{attempt}: its script has begun, and its claim is {left.get(f'{attempt}/claim')!r}"
+        )
     ending = left.get(f"{attempt}/exit.json", b"" if is_over else None)
     if ending is not None and (not _is_whole(ending, "at") or json.loads(ending)["status"] != code):
         problems.append(f"{attempt}: its exit record is {ending[:80]!r}")
@@ -175,7 +202,8 @@ def _is_whole(text: bytes | None, key: str) -> bool:
 
 
 def _went_on(daemon: Daemon, said: list[tuple[str, str, str]], mark: Path) -> list[str]:
-    """Let every job end; return what is wrong with what was acknowledged, and which script ran twice or never."""
+    """Let every job end; return what is wrong with what was acknowledged, and which script ran
+    twice or never."""
     jobs = all_jobs(daemon)
     done = {name: job for what, name, job in said if what == "done"}
     problems = [f"{name} is not there" for name, job in done.items() if job and job not in jobs]
@@ -183,7 +211,13 @@ def _went_on(daemon: Daemon, said: list[tuple[str, str, str]], mark: Path) -> li
     ran = mark.read_text(encoding="utf-8").split()
     for number, name in NAMES.items():
         if name in done and (job := ended.get(done[name])) is not None:
-            is_lost = job.exit_status == LOST and f"end of {name}" not in done  # what it did is not known, and that is said
-            if ran.count(name) > 1 or (not is_lost and (not ran.count(name) or job.exit_status != int(number))):
-                problems.append(f"{name} ran {ran.count(name)} times and ended with {job.exit_status}: {job.comment}")
+            # What it did is not known, and that is said.
+            is_lost = job.exit_status == LOST and f"end of {name}" not in done
+            if ran.count(name) > 1 or (
+                not is_lost and (not ran.count(name) or job.exit_status != int(number))
+            ):
+                problems.append(
+                    f"{name} ran {ran.count(name)} times and ended with {job.exit_status}: "
+                    f"{job.comment}"
+                )
     return problems

@@ -1,4 +1,5 @@
-"""Too few descriptors, a client that wants everything, a wall clock that jumps: others are served, nothing is lost."""
+"""Too few descriptors, a client that wants everything, a wall clock that jumps: others are served,
+nothing is lost."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def descriptors(daemon: Daemon) -> int:
     return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
 
 
-def test_too_few_descriptors_refuse_connections_and_delay_jobs_but_lose_nothing(tmp_path: Path) -> None:
+def test_too_few_descriptors_refuse_connections_and_delay_jobs_but_lose_nothing(
+    tmp_path: Path,
+) -> None:
     daemon = Daemon(tmp_path, config=REAL)
     start_with(daemon, FEW)
     daemon.wait_until_up()
@@ -47,16 +50,26 @@ def test_too_few_descriptors_refuse_connections_and_delay_jobs_but_lose_nothing(
         replies = [raw.ask({"verb": "hello", "id": 1}) for raw in crowd[: DESCRIPTORS // 4]]
         assert all(reply is not None and "result" in reply for reply in replies)
         most = DESCRIPTORS // 2
-        until(lambda: len(answered(crowd)) >= len(crowd) - most, "an answer to those for which there are no descriptors")
+        until(
+            lambda: len(answered(crowd)) >= len(crowd) - most,
+            "an answer to those for which there are no descriptors",
+        )
         refused = [reply for raw in answered(crowd) if (reply := raw.receive()) is not None]
         assert {reply["error"]["code"] for reply in refused} == {"busy"}
         assert session.ask(ServerStatus(), ServerRecord).total == 0
         for raw in crowd:
             raw.close()
-    # Those that left before they were accepted are accepted still, and kept for two seconds as half open.
-    until(lambda: time.sleep(3.0) or descriptors(daemon) <= base + 3, "free descriptors for new connections")
-    # More jobs run at once than there are descriptors to watch them: the others start as it goes on.
-    jobs = [daemon.submit(f"sleep 1\nexit {number % 4}\n", **nowhere) for number in range(size(64, 200))]
+    # Those that left before they were accepted are accepted still, and kept for two seconds as half
+    # open.
+    until(
+        lambda: time.sleep(3.0) or descriptors(daemon) <= base + 3,
+        "free descriptors for new connections",
+    )
+    # More jobs run at once than there are descriptors to watch them: the others start as it goes
+    # on.
+    jobs = [
+        daemon.submit(f"sleep 1\nexit {number % 4}\n", **nowhere) for number in range(size(64, 200))
+    ]
     for number, job in enumerate(jobs):
         assert daemon.until(job, "F", 300).exit_status == number % 4
     log = daemon.log()
@@ -77,7 +90,9 @@ def p99(daemon: Daemon, count: int) -> float:
     return statistics.quantiles(taken, n=100)[98]
 
 
-def test_one_client_that_asks_for_everything_at_once_does_not_starve_the_others(tmp_path: Path) -> None:
+def test_one_client_that_asks_for_everything_at_once_does_not_starve_the_others(
+    tmp_path: Path,
+) -> None:
     with Daemon(tmp_path, config=EMULATED).start() as daemon:
         daemon.submit("sleep 600\n", hold="u", array="1-5000")
         base = p99(daemon, 200)
@@ -111,7 +126,8 @@ def test_one_client_that_asks_for_everything_at_once_does_not_starve_the_others(
             for thread in threads:
                 thread.join(60)
         print(f"one greedy client: p99 of the others {base * 1e3:.1f} -> {worse * 1e3:.1f} ms")
-        assert worse < size(5.0, 0.5)  # a turn of one client ends; its next one comes after those of all other clients
+        # A turn of one client ends; its next one comes after those of all other clients.
+        assert worse < size(5.0, 0.5)
         assert job in all_jobs(daemon)
 
 
@@ -146,7 +162,8 @@ def test_a_wall_that_jumps_kills_no_job_early_and_orders_what_follows(tmp_path: 
             assert daemon.kill() == -signal.SIGKILL
             start_with(daemon, JUMPING)
             daemon.wait_until_up()
-            # A start gives up what the clock was ahead: the instants of earlier jobs may be later ones.
+            # A start gives up what the clock was ahead: the instants of earlier jobs may be later
+            # ones.
             assert stamps == sorted(stamps)
             stamps = []
         ended = {name: daemon.until(name, "F") for name in (good, late)}

@@ -1,4 +1,5 @@
-"""Clocks that jump, configurations that change under load, the end of the service, and systemd's side of it."""
+"""Clocks that jump, configurations that change under load, the end of the service, and systemd's
+side of it."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ def test_a_step_of_the_wall_forward_is_followed_at_once(fake: FakeTime, jump: in
     assert ours.record().ahead == 0
 
 
-def test_after_a_small_step_backward_time_stands_until_the_wall_has_caught_up(fake: FakeTime) -> None:
+def test_after_a_small_step_backward_time_stands_until_the_wall_has_caught_up(
+    fake: FakeTime,
+) -> None:
     ours = Clock()
     begin = ours.now()
     fake.go_on(10)
@@ -100,7 +103,9 @@ def test_after_a_large_step_backward_time_goes_on_ahead_of_the_wall_and_says_so(
     assert caplog.text.count("was set forward by") == 1
 
 
-def test_drift_of_the_two_clocks_is_no_step(fake: FakeTime, caplog: pytest.LogCaptureFixture) -> None:
+def test_drift_of_the_two_clocks_is_no_step(
+    fake: FakeTime, caplog: pytest.LogCaptureFixture
+) -> None:
     ours = Clock()
     for _ in range(50):
         fake.go_on(10)
@@ -169,7 +174,9 @@ def test_reloads_under_load_fail_no_request_and_a_bad_file_keeps_the_old(tmp_pat
     with Load(daemon.socket, held, clients=3, pause=0.002) as load, daemon.session() as session:
         for number in range(count):
             if number % 5 == 4:
-                file.write_text(EMULATED + f'\n[[queue]]\nname = "q{number}"\nnonsense = 1\n', encoding="utf-8")
+                file.write_text(
+                    EMULATED + f'\n[[queue]]\nname = "q{number}"\nnonsense = 1\n', encoding="utf-8"
+                )
                 with pytest.raises(Refusal, match="nonsense"):
                     session.ask(Reload(), Text)
             elif number % 5 == 3:
@@ -178,8 +185,12 @@ def test_reloads_under_load_fail_no_request_and_a_bad_file_keeps_the_old(tmp_pat
             else:
                 file.write_text(EMULATED + f'\n[[queue]]\nname = "q{number}"\n', encoding="utf-8")
                 said = session.ask(Reload(), Text).text
-                assert f"q{number}" in said or "not changed" in said  # a signal before it may have come late
-                job = session.ask(Submit(spec=Spec(script="sleep 9\n", hold="u", queue=f"q{number}")), SubmissionRecord).job
+                # A signal before it may have come late.
+                assert f"q{number}" in said or "not changed" in said
+                job = session.ask(
+                    Submit(spec=Spec(script="sleep 9\n", hold="u", queue=f"q{number}")),
+                    SubmissionRecord,
+                ).job
                 session.ask(Submit(spec=Spec(script="sleep 9\n")), SubmissionRecord)
                 session.ask(Delete(jobs=(job,)), Outcomes)
         file.write_text(EMULATED + '\n[[queue]]\nname = "last"\n', encoding="utf-8")
@@ -199,29 +210,58 @@ def test_reloads_under_load_fail_no_request_and_a_bad_file_keeps_the_old(tmp_pat
 
 @needs_strace
 @pytest.mark.parametrize(
-    "point", [("rename", 1), ("fsync", 1), ("fsync", 2), ("fdatasync", 1), ("fdatasync", 2), ("fdatasync", 3)]
+    "point",
+    [
+        ("rename", 1),
+        ("fsync", 1),
+        ("fsync", 2),
+        ("fdatasync", 1),
+        ("fdatasync", 2),
+        ("fdatasync", 3),
+    ],
 )
-def test_a_crash_in_the_midst_of_a_reload_loses_nothing(tmp_path: Path, point: tuple[str, int]) -> None:
+def test_a_crash_in_the_midst_of_a_reload_loses_nothing(
+    tmp_path: Path, point: tuple[str, int]
+) -> None:
     daemon = Daemon(tmp_path, config=EMULATED).start()
     file = tmp_path / "qbatch.toml"
     daemon.submit("sleep 600\n", hold="u")
     assert daemon.process is not None
     tracer = subprocess.Popen(
-        ["strace", "-f", "-qq", "-o", str(tmp_path / "trace"), "-p", str(daemon.process.pid), "-e", f"trace={point[0]}",
-         "-e", f"inject={point[0]}:signal=SIGKILL:when={point[1]}"],
-    )  # fmt: skip
+        [
+            "strace",
+            "-f",
+            "-qq",
+            "-o",
+            str(tmp_path / "trace"),
+            "-p",
+            str(daemon.process.pid),
+            "-e",
+            f"trace={point[0]}",
+            "-e",
+            f"inject={point[0]}:signal=SIGKILL:when={point[1]}",
+        ],
+    )
     until(
-        lambda: f"TracerPid:\t{tracer.pid}" in Path(f"/proc/{daemon.process.pid}/status").read_text(encoding="ascii"),
+        lambda: (
+            f"TracerPid:\t{tracer.pid}"
+            in Path(f"/proc/{daemon.process.pid}/status").read_text(encoding="ascii")
+        ),
         "strace",
     )
     acknowledged = []
-    file.write_text(EMULATED.replace("n[1-4]", "n[1-6]") + '\n[[queue]]\nname = "other"\n', encoding="utf-8")
+    file.write_text(
+        EMULATED.replace("n[1-4]", "n[1-6]") + '\n[[queue]]\nname = "other"\n', encoding="utf-8"
+    )
     try:
         with ClientSession(daemon.socket, patience=0.0) as session:
             session.ask(Reload(), Text)
             for _ in range(3):
                 acknowledged.append(
-                    session.ask(Submit(spec=Spec(script="sleep 9\n", hold="u", queue="other")), SubmissionRecord).job
+                    session.ask(
+                        Submit(spec=Spec(script="sleep 9\n", hold="u", queue="other")),
+                        SubmissionRecord,
+                    ).job
                 )
     except Exception:  # it is gone
         pass
@@ -261,7 +301,9 @@ def test_what_a_new_queue_took_survives_a_kill_right_after_the_reload(tmp_path: 
 def test_sigterm_under_load_commits_answers_and_ends_while_jobs_run_on(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path, config=REAL).start()
     go = tmp_path / "go"
-    job = daemon.submit(f"while [ ! -e {go} ]; do sleep 0.05; done\nexit 5\n", output="/dev/null", error="/dev/null")
+    job = daemon.submit(
+        f"while [ ! -e {go} ]; do sleep 0.05; done\nexit 5\n", output="/dev/null", error="/dev/null"
+    )
     daemon.until(job, "R")
     with Load(daemon.socket, held, clients=size(8, 64)) as load:
         until(lambda: len(load.acknowledged) > 50, "fifty submissions")
@@ -286,7 +328,11 @@ def test_sigterm_under_load_commits_answers_and_ends_while_jobs_run_on(tmp_path:
 
 def start_with(daemon: Daemon, prologue: str, **environment: str) -> subprocess.Popen[bytes]:
     """Start a daemon in a process of which a few lines come first, as systemd would."""
-    text = f"import os, sys\n{prologue}\nfrom qbatch.cli.main import main\nsys.argv[0] = 'qbatch'\nmain()"
+    text = (
+        f"import os, sys\n{prologue}\nfrom qbatch.cli.main import main\nsys.argv[0] = "
+        "'qbatch'\n"
+        "main()"
+    )
     command = [
         sys.executable,
         "-c",
@@ -300,9 +346,14 @@ def start_with(daemon: Daemon, prologue: str, **environment: str) -> subprocess.
     ]
     with open(daemon.directory / "log", "ab") as log:
         daemon.process = subprocess.Popen(
-            [*command, *daemon.arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            env={**daemon.environment, **environment}, cwd=daemon.directory, close_fds=False,
-        )  # fmt: skip
+            [*command, *daemon.arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**daemon.environment, **environment},
+            cwd=daemon.directory,
+            close_fds=False,
+        )
     return daemon.process
 
 
@@ -353,9 +404,13 @@ def test_the_watchdog_starves_when_the_committer_stalls(tmp_path: Path) -> None:
         daemon.wait_until_up()
         until(lambda: b"WATCHDOG=1" in bus.recv(4096), "a watchdog")
         (tmp_path / "stall").touch()
-        with ClientSession(daemon.socket, timeout=1.0, patience=0.0) as session, pytest.raises(Refusal):
+        with (
+            ClientSession(daemon.socket, timeout=1.0, patience=0.0) as session,
+            pytest.raises(Refusal),
+        ):
             session.ask(Submit(spec=held("1")), SubmissionRecord)
-        with ClientSession(daemon.socket, timeout=10.0) as session:  # the loop lives: questions are answered
+        # The loop lives: questions are answered.
+        with ClientSession(daemon.socket, timeout=10.0) as session:
             session.ask(QueueStatus(), Queues)
         bus.setblocking(False)
         try:
@@ -379,11 +434,13 @@ def test_a_passed_socket_is_served_and_left_in_its_place(tmp_path: Path) -> None
         inode = os.stat(daemon.socket).st_ino
         for _ in range(2):
             prologue = (
-                f"os.dup2({listener.fileno()}, 3)\nos.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1')"
+                f"os.dup2({listener.fileno()}, 3)\n"
+                "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1')"
             )
             os.set_inheritable(listener.fileno(), True)
             process = start_with(daemon, prologue)
-            daemon.submit("sleep 600\n", hold="u")  # the queue of the socket holds us until it is up
+            # The queue of the socket holds us until it is up.
+            daemon.submit("sleep 600\n", hold="u")
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
             assert os.stat(daemon.socket).st_ino == inode

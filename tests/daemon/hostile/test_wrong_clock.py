@@ -1,4 +1,5 @@
-"""The machine's clock is wrong for a while, and is put right: while the daemon runs, and between two runs."""
+"""The machine's clock is wrong for a while, and is put right: while the daemon runs, and between
+two runs."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def daemon(tmp_path: Path) -> Shifted:
     return Shifted(tmp_path, config=EMULATED)
 
 
-def test_a_server_whose_clock_was_a_year_ahead_lives_in_the_right_year_after_its_next_start(daemon: Shifted) -> None:
+def test_a_server_whose_clock_was_a_year_ahead_lives_in_the_right_year_after_its_next_start(
+    daemon: Shifted,
+) -> None:
     daemon.set_clock(YEAR)
     with daemon:
         runs, held = daemon.submit("sleep 3000\n"), daemon.submit("true\n", hold="u")
@@ -67,7 +70,9 @@ def test_a_server_whose_clock_was_a_year_ahead_lives_in_the_right_year_after_its
         for name in (runs, held, tomorrow):
             assert abs((jobs[name].submitted or 0) / 1e6 - time.time()) < HOUR / 2
         assert abs((jobs[runs].started or 0) / 1e6 - time.time()) < HOUR / 2
-        days = {time.strftime("%Y%m%d", time.localtime(time.time() + shift)) for shift in (0, -HOUR)}
+        days = {
+            time.strftime("%Y%m%d", time.localtime(time.time() + shift)) for shift in (0, -HOUR)
+        }
         text = "".join(
             (daemon.state / "accounting" / day).read_text(encoding="utf-8")
             for day in days

@@ -1,4 +1,5 @@
-"""What the hostile tests share: sizes, raw frames, clients that load a daemon, strace around one."""
+"""What the hostile tests share: sizes, raw frames, clients that load a daemon, strace around
+one."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def until(condition: Callable[[], Any], what: str, seconds: float = 60.0) -> Any
 
 
 def settled_rss(daemon: Daemon) -> int:
-    """Return the daemon's resident bytes once its compiled kernels are loaded, for which it must be busy."""
+    """Return the daemon's resident bytes once its compiled kernels are loaded, for which it must be
+    busy."""
     assert daemon.process is not None
     daemon.warm()
     return rss(daemon.process.pid)
@@ -71,7 +73,9 @@ class Raw:
 
     def receive(self) -> dict[str, Any] | None:
         """Return the next reply, None where the daemon has closed the connection."""
-        while len(self._buffer) < 4 or len(self._buffer) < 4 + int.from_bytes(self._buffer[:4], "big"):
+        while len(self._buffer) < 4 or len(self._buffer) < 4 + int.from_bytes(
+            self._buffer[:4], "big"
+        ):
             try:
                 data = self.socket.recv(1 << 18)
             except ConnectionError:
@@ -121,19 +125,25 @@ def rss(pid: int) -> int:
 
 
 class Load:
-    """Clients that submit one job after the other, each under its name as the key, and remember what was acknowledged.
+    """Clients that submit one job after the other, each under its name as the key, and remember
+    what was acknowledged.
 
-    ``spec_of``: the specification of a key.  A submission that was not answered is repeated under its key.
+    ``spec_of``: the specification of a key.  A submission that was not answered is repeated under
+    its key.
     """
 
-    def __init__(self, path: str, spec_of: Callable[[str], Spec], clients: int = 3, pause: float = 0.0) -> None:
+    def __init__(
+        self, path: str, spec_of: Callable[[str], Spec], clients: int = 3, pause: float = 0.0
+    ) -> None:
         self.path, self.spec_of, self.pause = path, spec_of, pause
         self.acknowledged: dict[str, str] = {}
         self.refused: list[Refusal] = []
         self.broken = 0
         self.is_over = False
         self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._client, args=(number,)) for number in range(clients)]
+        self._threads = [
+            threading.Thread(target=self._client, args=(number,)) for number in range(clients)
+        ]
 
     def __enter__(self) -> Load:
         for thread in self._threads:

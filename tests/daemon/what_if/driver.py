@@ -1,4 +1,5 @@
-"""Reality for what-if policies: a bench with jobs of which the real run times are unknown until they have ended."""
+"""Reality for what-if policies: a bench with jobs of which the real run times are unknown until
+they have ended."""
 
 from __future__ import annotations
 
@@ -28,12 +29,18 @@ Fate = tuple[str, int | None, int | None, int | None]
 def bench_of(policy: str, executor: str = "emulated") -> Bench:
     """Return a bench of 16 processors under a policy."""
     text = EMULATED.replace("[[pool]]", f'[[pool]]\npolicy = "{policy}"', 1)
-    return (RealBench if executor == "process" else Bench)(text.replace('"emulated"', f'"{executor}"'))
+    return (RealBench if executor == "process" else Bench)(
+        text.replace('"emulated"', f'"{executor}"')
+    )
 
 
 def group_of(bench: Bench, policies: Sequence[str]) -> PolicyGroup:
     """Return shadows that begin with the present state of a bench."""
-    return PolicyGroup(state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy), policies, bench.now)
+    return PolicyGroup(
+        state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy),
+        policies,
+        bench.now,
+    )
 
 
 def fates(core: Core) -> dict[JobKey, Fate]:
@@ -43,7 +50,12 @@ def fates(core: Core) -> dict[JobKey, Fate]:
         for one in [job, *core.members(job)]:
             if not one.is_array:
                 started = one.attempt.started if one.attempt is not None else None
-                found[one.key] = (one.state.letter, one.eligible, started, one.final.ended if one.final is not None else None)
+                found[one.key] = (
+                    one.state.letter,
+                    one.eligible,
+                    started,
+                    one.final.ended if one.final is not None else None,
+                )
     return found | ended(core)
 
 
@@ -76,7 +88,8 @@ def present(group: PolicyGroup) -> Shadows:
 def alone(policy: str, journal: list[bytes], until: int) -> Bench:
     """Give the commands of a journal to an emulated bench under a policy.
 
-    It makes a pass where reality made one.  A command comes before what falls on its instant, unless such a pass stands between.
+    It makes a pass where reality made one.  A command comes before what falls on its instant,
+    unless such a pass stands between.
     """
     bench = bench_of(policy)
     for data in journal:
@@ -87,7 +100,9 @@ def alone(policy: str, journal: list[bytes], until: int) -> Bench:
                 bench.now = entry.at
             try:
                 bench.do(entry.actor, entry.request)
-            except Refusal:  # in reality it was not refused, and a job that was submitted has got a number
+            except (
+                Refusal
+            ):  # in reality it was not refused, and a job that was submitted has got a number
                 bench.core.next_sequence += isinstance(entry.request, Submit)
         elif entry.kind == "p" and entry.at > bench.now:
             bench.wait((entry.at - bench.now) / SECOND)
@@ -98,7 +113,8 @@ def alone(policy: str, journal: list[bytes], until: int) -> Bench:
 
 
 class RealBench(Bench):
-    """A bench with the process executor: ``runtime`` of a job is how long it really runs, which the core does not ask.
+    """A bench with the process executor: ``runtime`` of a job is how long it really runs, which the
+    core does not ask.
 
     A job that is stopped takes a second to die.
     """
@@ -140,5 +156,8 @@ class RealBench(Bench):
 
 def endings(bench: Bench) -> dict[JobKey, Fate]:
     """Return what became of the jobs of a bench that have ended."""
-    return {effect.key: fate(effect.record) for effect in bench.outbox
-            if isinstance(effect, Ending) and not effect.record.is_array}  # fmt: skip
+    return {
+        effect.key: fate(effect.record)
+        for effect in bench.outbox
+        if isinstance(effect, Ending) and not effect.record.is_array
+    }

@@ -1,4 +1,5 @@
-"""Shadows of emulated jobs: the same policy does what reality does; another does what it would have done alone."""
+"""Shadows of emulated jobs: the same policy does what reality does; another does what it would have
+done alone."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def in_pieces(draw: random.Random, journal: list[bytes]) -> list[list[bytes]]:
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=size(25, 60), deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 60), cut=st.floats(0, 1))
-def test_the_policy_of_reality_in_shadow_does_what_reality_does(policy: str, seed: int, steps: int, cut: float) -> None:
+def test_the_policy_of_reality_in_shadow_does_what_reality_does(
+    policy: str, seed: int, steps: int, cut: float
+) -> None:
     draw = random.Random(seed)
     bench = bench_of(policy)
     group, place = None, 0
@@ -105,9 +108,15 @@ def test_a_policy_that_is_set_in_reality_leaves_the_shadows_as_they_are() -> Non
     group.follow(bench.journal)
     group.follow([], bench.now + 1)
     assert [(row.policy, row.is_real) for row in group.report().policies] == [
-        ("conservative", True), ("easy", False), ("conservative", False),
-    ]  # fmt: skip
-    journal = [data for data in bench.journal if not isinstance(journal_entry.read(data).request, requests.PolicySet)]
+        ("conservative", True),
+        ("easy", False),
+        ("conservative", False),
+    ]
+    journal = [
+        data
+        for data in bench.journal
+        if not isinstance(journal_entry.read(data).request, requests.PolicySet)
+    ]
     for policy, shadow in group.runs.items():
         own = alone(policy, journal, bench.now)
         assert ended(shadow.core) == endings(own)
@@ -116,13 +125,17 @@ def test_a_policy_that_is_set_in_reality_leaves_the_shadows_as_they_are() -> Non
 
 @pytest.mark.parametrize("real", POLICIES)
 def test_a_log_of_300_jobs_runs_in_shadow_as_it_is_replayed(real: str) -> None:
-    work = prepare(read_log(str(HOME / "traces" / "demo-128.swf")), one_host(128), Options(first=300))
+    work = prepare(
+        read_log(str(HOME / "traces" / "demo-128.swf")), one_host(128), Options(first=300)
+    )
     pool = Pool(name="main", hosts=(Host("machine", 128),), policy=real, spans=True)
     config = Settings(executor="emulated", pools=(pool,), queues=(Queue(name="batch"),))
     core, journal = Core(config, load_policy), []
     trace = TraceSource(work, 0)
     trace.attach(core)
-    while instants := [each for each in (passes.next_due(core), trace.next_instant()) if each is not None]:
+    while instants := [
+        each for each in (passes.next_due(core), trace.next_instant()) if each is not None
+    ]:
         at = max(min(instants), core.now)
         journal += trace.take(core, at)
         passes.advance(core, at)
@@ -131,14 +144,22 @@ def test_a_log_of_300_jobs_runs_in_shadow_as_it_is_replayed(real: str) -> None:
     group.follow(journal, 1 << 60)
     for policy, shadow in group.runs.items():
         schedule = run(work, one_host(128), load_policy(policy))
-        expected = zip(work.number.tolist(), schedule.start.tolist(), schedule.end.tolist(), strict=True)
-        found = [(record.extra["log_number"], record.started, record.ended) for record in shadow.core.recent.values()]
+        expected = zip(
+            work.number.tolist(), schedule.start.tolist(), schedule.end.tolist(), strict=True
+        )
+        found = [
+            (record.extra["log_number"], record.started, record.ended)
+            for record in shadow.core.recent.values()
+        ]
         assert sorted(found) == sorted((str(number), start, end) for number, start, end in expected)
 
 
 def test_limits_that_reality_has_applied_do_not_hold_in_shadow() -> None:
-    bench = Bench('executor="emulated"\n[[pool]]\nhosts="a"\ncpus=1\npolicy="easy"\n[[queue]]\nname="batch"\nmax_queued=2\n'
-                  '[[queue]]\nname="spare"\n[[queue]]\nname="route"\ndestinations=["batch","spare"]\n')  # fmt: skip
+    bench = Bench(
+        'executor="emulated"\n[[pool]]\nhosts="a"\ncpus=1\npolicy="easy"\n[[queue]]\nname="batch"\n'
+        "max_queued=2\n"
+        '[[queue]]\nname="spare"\n[[queue]]\nname="route"\ndestinations=["batch","spare"]\n'
+    )
     group = group_of(bench, ["fcfs"])
     for runtime in (5, 5, 5, 5):
         bench.submit(queue="route", runtime=runtime * SECOND)
@@ -154,7 +175,8 @@ def test_only_jobs_that_came_since_count_for_waits_but_all_that_run_use_the_mach
     bench.wait(50)
     group, place = group_of(bench, ["easy"]), len(bench.journal)
     bench.submit(resources={"select": "4:ncpus=4", "walltime": "10"}, runtime=5 * SECOND)
-    bench.submit(resources={"select": "1:ncpus=4", "walltime": "10"}, runtime=20 * SECOND)  # ends at its walltime
+    # Ends at its walltime.
+    bench.submit(resources={"select": "1:ncpus=4", "walltime": "10"}, runtime=20 * SECOND)
     bench.wait(100)
     group.follow(bench.journal[place:], bench.now)
     real, easy = group.report().policies
@@ -186,9 +208,12 @@ def test_a_policy_that_cannot_be_used_is_refused() -> None:
         group_of(bench_of("fcfs"), ["esy"])
 
 
-def test_a_policy_that_fails_leaves_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_that_fails_leaves_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "wrong_one.py").write_text(
-        "class Wrong:\n    name = 'wrong'\n    def decide(self, view):\n        raise RuntimeError('no\\nidea')\n"
+        "class Wrong:\n    name = 'wrong'\n    def decide(self, view):\n        raise "
+        "RuntimeError('no\\nidea')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     bench = bench_of("fcfs")

@@ -1,4 +1,5 @@
-"""Shadows of a living daemon: the command, permissions, the process and its end, the configuration."""
+"""Shadows of a living daemon: the command, permissions, the process and its end, the
+configuration."""
 
 from __future__ import annotations
 
@@ -59,7 +60,10 @@ def children(process: int) -> list[int]:
 
 def is_there(process: int) -> bool:
     try:
-        return Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] not in "ZX"
+        return (
+            Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+            not in "ZX"
+        )
     except OSError:
         return False
 
@@ -80,17 +84,24 @@ def shadow_of(daemon: Daemon) -> int:
 
 
 def test_a_table_from_the_configuration_and_what_ends_it(tmp_path: Path) -> None:
-    with Daemon(tmp_path, config=emulated(top='policy = "fcfs"\nshadows = ["easy", "fcfs"]')) as daemon:
+    with Daemon(
+        tmp_path, config=emulated(top='policy = "fcfs"\nshadows = ["easy", "fcfs"]')
+    ) as daemon:
         wide = {"select": "3:ncpus=4", "walltime": "100"}
         jobs = [daemon.submit(runtime=2_000_000, resources=wide) for _ in range(2)]
-        jobs.append(daemon.submit(runtime=1_000_000, resources={"select": "1:ncpus=4", "walltime": "2"}))
+        jobs.append(
+            daemon.submit(runtime=1_000_000, resources={"select": "1:ncpus=4", "walltime": "2"})
+        )
         for job in jobs:
             daemon.until(job, "F")
         said = until(daemon, lambda said: [row.ended for row in said.policies] == [3, 3, 3])
         rows = by_name(said)
         assert list(rows) == [("fcfs", True), ("easy", False), ("fcfs", False)]
         real, same, easy = rows["fcfs", True], rows["fcfs", False], rows["easy", False]
-        assert (same.wait_mean_s, same.bounded_slowdown_mean) == (real.wait_mean_s, real.bounded_slowdown_mean)
+        assert (same.wait_mean_s, same.bounded_slowdown_mean) == (
+            real.wait_mean_s,
+            real.bounded_slowdown_mean,
+        )
         assert easy.wait_max_s is not None
         assert easy.wait_mean_s < real.wait_mean_s  # type: ignore[operator]
         assert said.since is not None
@@ -102,9 +113,15 @@ def test_a_table_from_the_configuration_and_what_ends_it(tmp_path: Path) -> None
         assert [row["policy"] for row in document["policies"]] == ["fcfs", "easy", "fcfs"]
         child = shadow_of(daemon)
         assert os.sched_getscheduler(child) == os.SCHED_IDLE
-        files = {name: os.readlink(f"/proc/{child}/fd/{name}") for name in os.listdir(f"/proc/{child}/fd")}
-        assert all(path == "/dev/null" or path.startswith("pipe:") for path in files.values()), files
-        os.kill(child, signal.SIGTERM)  # as when a service manager ends the group: it ends with the daemon
+        files = {
+            name: os.readlink(f"/proc/{child}/fd/{name}")
+            for name in os.listdir(f"/proc/{child}/fd")
+        }
+        assert all(path == "/dev/null" or path.startswith("pipe:") for path in files.values()), (
+            files
+        )
+        # As when a service manager ends the group: it ends with the daemon.
+        os.kill(child, signal.SIGTERM)
         daemon.run("qbatch", "shadow", "off")
         wait_for_the_end(child)
         assert table(daemon) == Shadows()
@@ -115,7 +132,9 @@ def test_a_table_from_the_configuration_and_what_ends_it(tmp_path: Path) -> None
         wait_for_the_end(child)
 
 
-def test_a_child_that_is_killed_leaves_a_note_and_a_daemon_that_is_killed_leaves_no_child(tmp_path: Path) -> None:
+def test_a_child_that_is_killed_leaves_a_note_and_a_daemon_that_is_killed_leaves_no_child(
+    tmp_path: Path,
+) -> None:
     daemon = Daemon(tmp_path, config=emulated()).start()
     assert daemon.process is not None
     daemon.run("qbatch", "shadow", "set", "fcfs")
@@ -139,10 +158,15 @@ def test_a_reload_begins_them_again(tmp_path: Path) -> None:
     with Daemon(tmp_path, config=emulated(top='shadows = ["fcfs"]')) as daemon:
         first = until(daemon, lambda said: said.made is not None)
         child = shadow_of(daemon)
-        (tmp_path / "qbatch.toml").write_text(emulated(top='shadows = ["conservative"]'), encoding="utf-8")
+        (tmp_path / "qbatch.toml").write_text(
+            emulated(top='shadows = ["conservative"]'), encoding="utf-8"
+        )
         daemon.run("qbatch", "reload")
         wait_for_the_end(child)
-        said = until(daemon, lambda said: said.made is not None and said.policies[-1].policy == "conservative")
+        said = until(
+            daemon,
+            lambda said: said.made is not None and said.policies[-1].policy == "conservative",
+        )
         assert said.since > first.since  # type: ignore[operator]
         daemon.run("qbatch", "shadow", "set", "easy:order=sjf")
         (tmp_path / "qbatch.toml").write_text(
@@ -227,7 +251,8 @@ def test_a_policy_that_a_pool_refuses_is_refused_with_its_reason(
     (tmp_path / "narrow_minded.py").write_text(
         "from qbatch.model.errors import UsageError\n"
         "class One:\n    name = 'one'\n    def decide(self, view):\n        return []\n"
-        "    def new_memory(self, machine):\n        raise UsageError(f'{len(machine.hosts)} hosts are too many')\n"
+        "    def new_memory(self, machine):\n        raise UsageError(f'{len(machine.hosts)} hosts "
+        "are too many')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(Refusal, match=r"narrow_minded:One.*4 hosts are too many"):
@@ -248,11 +273,14 @@ def test_the_key_of_the_configuration_is_checked_with_its_line(value: str, text:
 
 
 def test_a_caller_that_leaves_while_shadows_are_set_stops_no_commit(tmp_path: Path) -> None:
-    """What is committed first comes to its end: a commit that was not counted would have its number twice in the journal."""
+    """What is committed first comes to its end: a commit that was not counted would have its number
+    twice in the journal."""
     submission = encode(msgspec.json.encode(Submit(id=1, spec=Spec(script="sleep 1\n"))))
     with Daemon(tmp_path, config=emulated()) as daemon:
         for number in range(60):
-            asked = Shadow(id=2, action="set", policies=("fcfs",) if number % 2 else ("lxf-backfill",))
+            asked = Shadow(
+                id=2, action="set", policies=("fcfs",) if number % 2 else ("lxf-backfill",)
+            )
             with socket.socket(socket.AF_UNIX) as caller:
                 caller.connect(daemon.socket)
                 caller.sendall(submission + encode(msgspec.json.encode(asked)))

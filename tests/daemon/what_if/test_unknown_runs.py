@@ -1,4 +1,5 @@
-"""Shadows of jobs that really run: nothing is known of an end before it has come, and what is settled never changes."""
+"""Shadows of jobs that really run: nothing is known of an end before it has come, and what is
+settled never changes."""
 
 from __future__ import annotations
 
@@ -17,7 +18,16 @@ from qbatch.wire.identifiers import JobKey
 from tests.daemon.core.driver import ALICE, BOB, ROOT, SECOND, Bench
 from tests.daemon.core.test_core_properties import one_step
 from tests.daemon.core.test_quantum import config
-from tests.daemon.what_if.driver import RealBench, alone, bench_of, ended, endings, fates, group_of, present
+from tests.daemon.what_if.driver import (
+    RealBench,
+    alone,
+    bench_of,
+    ended,
+    endings,
+    fates,
+    group_of,
+    present,
+)
 from tests.harness import size
 
 POLICIES = ("fcfs", "easy", "conservative")
@@ -31,9 +41,11 @@ def plain_step(bench: Bench, draw: random.Random) -> None:
         select = f"{draw.randrange(1, 5)}:ncpus={draw.randrange(1, 5)}"
         estimate = draw.randrange(1, 60)
         bench.submit(
-            actor=draw.choice([ALICE, BOB]), runtime=draw.randrange(0, estimate * SECOND + 1),
-            resources={"select": select, "walltime": str(estimate)}, array=draw.choice(["", "", "", "1-3"]),
-        )  # fmt: skip
+            actor=draw.choice([ALICE, BOB]),
+            runtime=draw.randrange(0, estimate * SECOND + 1),
+            resources={"select": select, "walltime": str(estimate)},
+            array=draw.choice(["", "", "", "1-3"]),
+        )
     elif kind < 7:
         bench.wait(draw.randrange(0, 20))
     else:
@@ -47,7 +59,8 @@ def story(real: str, seed: int, steps: int) -> Bench:
     for _ in range(steps):
         with contextlib.suppress(Refusal):
             plain_step(bench, draw)
-    for job in list(bench.core.live_jobs()):  # one that is held for ever may have run under a what-if policy
+    # One that is held for ever may have run under a what-if policy.
+    for job in list(bench.core.live_jobs()):
         bench.do(ROOT, requests.Release(jobs=(bench.core.id_of(job.key),), kinds="uos"))
     return bench
 
@@ -85,7 +98,9 @@ def test_what_is_settled_never_changes_and_rests_on_ends_that_have_come(
     come: set[JobKey] = set()
     for data in bench.journal:
         group.follow([data])
-        come |= {key for key, record in group.replica.core.recent.items() if record.ended is not None}
+        come |= {
+            key for key, record in group.replica.core.recent.items() if record.ended is not None
+        }
         shadow = group.runs[policy].core
         assert shadow.now <= group.replica.frontier
         for key, fate in ended(shadow).items():
@@ -94,13 +109,17 @@ def test_what_is_settled_never_changes_and_rests_on_ends_that_have_come(
         for job in shadow.live_jobs():
             for one in shadow.members(job):
                 if one.state.letter == "R" and not one.is_array:
-                    assert one.present.started == starts.get(one.key, ends.get(one.key, (0, 0, 0, 0))[2])
+                    assert one.present.started == starts.get(
+                        one.key, ends.get(one.key, (0, 0, 0, 0))[2]
+                    )
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=size(10, 100), deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 50), cut=st.floats(0, 1))
-def test_the_policy_of_reality_is_never_provisional(policy: str, seed: int, steps: int, cut: float) -> None:
+def test_the_policy_of_reality_is_never_provisional(
+    policy: str, seed: int, steps: int, cut: float
+) -> None:
     draw = random.Random(seed)
     bench = bench_of(policy, "process")
     group, place = group_of(bench, [policy]), 0
@@ -114,8 +133,12 @@ def test_the_policy_of_reality_is_never_provisional(policy: str, seed: int, step
         if (step + seed) % size(4, 1):  # a fork of a process as large as this one is dear
             continue
         real, other = present(group).policies
-        assert (other.wait_mean_s, other.bounded_slowdown_mean, other.utilisation, other.provisional) == (
-            real.wait_mean_s, real.bounded_slowdown_mean, real.utilisation, 0)  # fmt: skip
+        assert (
+            other.wait_mean_s,
+            other.bounded_slowdown_mean,
+            other.utilisation,
+            other.provisional,
+        ) == (real.wait_mean_s, real.bounded_slowdown_mean, real.utilisation, 0)
     bench.wait(1000)
     group.follow(bench.journal[place:], bench.now)
     assert fates(group.runs[policy].core) == fates(group.replica.core)
@@ -127,7 +150,8 @@ def test_the_policy_of_reality_is_never_provisional(policy: str, seed: int, step
 def test_whatever_is_done_to_jobs_the_shadow_goes_on_and_gets_there(
     policy: str, real: str, seed: int, steps: int
 ) -> None:
-    """Deletions, reruns, signals, lost hosts: nothing is left behind once no more events of the real jobs come."""
+    """Deletions, reruns, signals, lost hosts: nothing is left behind once no more events of the
+    real jobs come."""
     draw = random.Random(seed)
     bench = bench_of(real, "process")
     group = group_of(bench, [policy])
@@ -146,7 +170,8 @@ def test_whatever_is_done_to_jobs_the_shadow_goes_on_and_gets_there(
     for job in group.runs[policy].core.live_jobs():
         for one in group.runs[policy].core.members(job):
             if one.state.letter == "R" and not one.is_array:
-                # It runs on here because it was stopped there, or lost its host there, and may run for its walltime.
+                # It runs on here because it was stopped there, or lost its host there, and may run
+                # for its walltime.
                 most = one.present.started + one.prepared.walltime
                 assert bench.core.find(one.key) is not None or most >= group.replica.frontier
 
@@ -160,7 +185,8 @@ def test_a_provisional_number_becomes_the_settled_one() -> None:
     bench.submit(resources={"select": "1:ncpus=4", "walltime": "80"}, runtime=60 * SECOND)
     bench.wait(20)
     group.follow(bench.journal, bench.now)
-    # EASY has started the third at once; reality, first come first served, has not: how long it runs is unknown.
+    # EASY has started the third at once; reality, first come first served, has not: how long it
+    # runs is unknown.
     real, easy = present(group).policies
     assert (real.started, easy.started, easy.ended) == (1, 2, 0)
     assert easy.provisional == 1
@@ -195,7 +221,9 @@ def test_a_deleted_job_that_only_ran_in_shadow_is_provisional_for_ever() -> None
     assert ended(group.runs["easy"].core)[JobKey(3)] == ("F", 0, 0, 15 * SECOND)
 
 
-def test_a_shadow_too_far_ahead_goes_on_with_walltimes_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shadow_too_far_ahead_goes_on_with_walltimes_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(policy_run, "MOST_ITEMS", 50)
     bench = bench_of("fcfs", "process")
     group: PolicyGroup = group_of(bench, ["easy"])
@@ -215,8 +243,13 @@ def test_a_shadow_too_far_ahead_goes_on_with_walltimes_and_says_so(monkeypatch: 
 
 
 def test_a_policy_that_resizes_is_followed_by_the_work_that_real_jobs_have_done() -> None:
-    """Reality runs two jobs of four processors one after the other, for 100 s each; in shadow they share, for 200 s."""
-    text = config(policy="fcfs").replace("cpus = 4", "cpus = 4\nsingle_host = true").replace('"emulated"', '"process"')
+    """Reality runs two jobs of four processors one after the other, for 100 s each; in shadow they
+    share, for 200 s."""
+    text = (
+        config(policy="fcfs")
+        .replace("cpus = 4", "cpus = 4\nsingle_host = true")
+        .replace('"emulated"', '"process"')
+    )
     bench = RealBench(text)
     group = group_of(bench, ["equispatial"])
     shadow = group.runs["equispatial"]
@@ -230,5 +263,11 @@ def test_a_policy_that_resizes_is_followed_by_the_work_that_real_jobs_have_done(
     bench.wait(51)
     group.follow(bench.journal[place:], bench.now)
     assert not group.is_provisional
-    assert ended(bench.core) == {JobKey(1): ("F", 0, 0, 100 * SECOND), JobKey(2): ("F", 0, 100 * SECOND, 200 * SECOND)}
-    assert ended(shadow.core) == {JobKey(1): ("F", 0, 0, 200 * SECOND), JobKey(2): ("F", 0, 0, 200 * SECOND)}
+    assert ended(bench.core) == {
+        JobKey(1): ("F", 0, 0, 100 * SECOND),
+        JobKey(2): ("F", 0, 100 * SECOND, 200 * SECOND),
+    }
+    assert ended(shadow.core) == {
+        JobKey(1): ("F", 0, 0, 200 * SECOND),
+        JobKey(2): ("F", 0, 0, 200 * SECOND),
+    }

@@ -1,4 +1,5 @@
-"""The process of the what-if policies, without a daemon around it: what it is sent, when it is given up."""
+"""The process of the what-if policies, without a daemon around it: what it is sent, when it is
+given up."""
 
 from __future__ import annotations
 
@@ -64,7 +65,9 @@ async def so(is_so: Callable[[], bool]) -> None:
         await asyncio.sleep(0.02)
 
 
-def test_a_child_that_falls_behind_is_given_up_and_nothing_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_falls_behind_is_given_up_and_nothing_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(shadows_module, "MOST_UNREAD", 200_000)
     bench = bench_of("fcfs")
 

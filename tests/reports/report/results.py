@@ -22,7 +22,11 @@ def small_work(seed: int = 1, rows: int = 200, clock=KTH_CLOCK):
 def write_small(folder: Path, seed: int = 1, /, *, clock=KTH_CLOCK, **facts) -> str:
     """Write a result of 200 jobs under three policies."""
     work = small_work(seed, clock=clock)
-    document = {"seed": seed, "command": ["qbatch", "replay", "sample.swf"], "options": {"load": 1.0}} | facts
+    document = {
+        "seed": seed,
+        "command": ["qbatch", "replay", "sample.swf"],
+        "options": {"load": 1.0},
+    } | facts
     schedules = [scheduled(work, "fcfs"), scheduled(work, "easy"), scheduled(work, "conservative")]
     write_result(folder, document, schedules)
     return str(folder)
@@ -33,7 +37,9 @@ def write_evil(folder: Path) -> str:
     work = small_work().changed(name=f"/logs/{EVIL}")
     facts = {"command": ["qbatch", "replay", EVIL], "seed": 1, "options": {EVIL: EVIL}}
     facts["log"] = {"name": f"/logs/{EVIL}", "sha256": EVIL, "notes": [EVIL]}
-    write_result(folder, facts, [scheduled(work, "fcfs", EVIL), scheduled(work, "easy", f"'\"{EVIL}")])
+    write_result(
+        folder, facts, [scheduled(work, "fcfs", EVIL), scheduled(work, "easy", f"'\"{EVIL}")]
+    )
     return str(folder)
 
 

@@ -1,4 +1,5 @@
-"""The page in a real browser, without a network: what a reader sees, points at, types and prints."""
+"""The page in a real browser, without a network: what a reader sees, points at, types and
+prints."""
 
 from __future__ import annotations
 
@@ -12,19 +13,35 @@ from qbatch.metrics.per_job import bounded_slowdowns, job_times
 from qbatch.reports.report.page import Wishes, render
 from qbatch.reports.report.study import gather
 from qbatch.results.boxes import assign
-from tests.reports.report.results import EVIL, small_work, suspended, unpromised, write_evil, write_small
+from tests.reports.report.results import (
+    EVIL,
+    small_work,
+    suspended,
+    unpromised,
+    write_evil,
+    write_small,
+)
 from tests.reports.samples import scheduled
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 S = 1_000_000
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here (Debian: apt-get install chromium)")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium here (Debian: apt-get install chromium)"
+)
 
 CANVAS = "#gantt-canvas"
 PIXELS = """canvas => {
@@ -65,7 +82,9 @@ def pages(tmp_path_factory):
 class Open:
     """A page that is open: what it said on its console, what it asked for, and its chart."""
 
-    def __init__(self, browser, path: Path, *, width: int = 1200, script: str = "", **options) -> None:
+    def __init__(
+        self, browser, path: Path, *, width: int = 1200, script: str = "", **options
+    ) -> None:
         self.context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         self.page = self.context.new_page()
         self.errors: list[str] = []
@@ -88,10 +107,13 @@ class Open:
     @property
     def shown(self) -> dict[str, float]:
         """What the chart says of itself, after the next frame."""
-        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.page.evaluate(
+            "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
         dataset = self.page.eval_on_selector(CANVAS, "canvas => ({ ...canvas.dataset })")
         return {
-            name: float(value) if name not in ("policy", "colour", "job") else value for name, value in dataset.items()
+            name: float(value) if name not in ("policy", "colour", "job") else value
+            for name, value in dataset.items()
         }
 
     @property
@@ -118,7 +140,8 @@ def bounded_slowdown(schedule, job: int) -> float:
 
 
 def shown_jobs(policy: str):
-    """Jobs that a pointer can hit: for each, its rows' place, the middle of its time, and of its first processors."""
+    """Jobs that a pointer can hit: for each, its rows' place, the middle of its time, and of its
+    first processors."""
     rows = scheduled(small_work(), policy)
     boxes = assign(rows, 16)
     origin = int(rows.workload.submit.min())
@@ -149,7 +172,10 @@ def test_the_charts_are_drawn(browser, pages) -> None:
             assert box["width"] > 200
             assert box["height"] > 40
             assert charts.nth(place).locator("path, use").count() > 5
-        assert opened.page.eval_on_selector("#gantt-static", "one => getComputedStyle(one).display") == "none"
+        assert (
+            opened.page.eval_on_selector("#gantt-static", "one => getComputedStyle(one).display")
+            == "none"
+        )
 
 
 def test_a_job_in_pieces_has_gaps_and_is_found_in_each_piece(browser, pages) -> None:
@@ -160,7 +186,8 @@ def test_a_job_in_pieces_has_gaps_and_is_found_in_each_piece(browser, pages) -> 
             opened.page.mouse.move(*opened.at(seconds, proc))
             return opened.shown["job"]
 
-        # Jobs 1 and 2 stand still from 700 s to 760 s, while job 5 has a quantum on their processors.
+        # Jobs 1 and 2 stand still from 700 s to 760 s, while job 5 has a quantum on their
+        # processors.
         assert [under(at, 2) for at in (300, 730, 2000)] == ["1", "5", "1"]
         assert [under(at, 6) for at in (300, 730, 2000)] == ["2", "5", "2"]
         assert under(5170, 4) == "5"
@@ -214,9 +241,13 @@ def test_the_wheel_zooms_where_it_points_once_the_chart_is_chosen(browser, pages
         opened.page.mouse.move(x, y)
         before = opened.page.evaluate("scrollY")
         opened.page.mouse.wheel(0, -300)
-        opened.page.wait_for_function(f"Number(document.querySelector('{CANVAS}').dataset.end) < {0.9 * whole}")
+        opened.page.wait_for_function(
+            f"Number(document.querySelector('{CANVAS}').dataset.end) < {0.9 * whole}"
+        )
         assert opened.span < 0.7 * whole
-        assert opened.at(whole / 4, 8)[0] == pytest.approx(x, abs=1.5), "what is under the pointer stays there"
+        assert opened.at(whole / 4, 8)[0] == pytest.approx(x, abs=1.5), (
+            "what is under the pointer stays there"
+        )
         assert opened.page.evaluate("scrollY") == before
 
 
@@ -295,7 +326,9 @@ def test_times_are_those_of_the_log_s_zone(browser, pages) -> None:
         from zoneinfo import ZoneInfo
 
         stamp = 843493334 + int(rows.workload.submit[0]) // S
-        local = datetime.fromtimestamp(stamp, ZoneInfo("Europe/Stockholm")).strftime("%Y-%m-%d %H:%M")
+        local = datetime.fromtimestamp(stamp, ZoneInfo("Europe/Stockholm")).strftime(
+            "%Y-%m-%d %H:%M"
+        )
         assert local in opened.page.inner_text("#gantt-tip")
 
 
@@ -328,10 +361,20 @@ def test_a_job_is_found_by_its_number(browser, pages) -> None:
 
 def test_policies_and_colours_are_chosen(browser, pages) -> None:
     with Open(browser, pages / "small.html") as opened:
-        assert opened.shown["colour"] == opened.page.input_value("#gantt-colour") == "size"  # most start in one way
+        # Most start in one way.
+        assert opened.shown["colour"] == opened.page.input_value("#gantt-colour") == "size"
         procs = small_work().procs
-        counts = [((procs >= low) & (procs <= high)).sum() for low, high in ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16))]
-        words = ("1 processor", "2 processors", "3 to 4 processors", "5 to 8 processors", "9 to 16 processors")
+        counts = [
+            ((procs >= low) & (procs <= high)).sum()
+            for low, high in ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16))
+        ]
+        words = (
+            "1 processor",
+            "2 processors",
+            "3 to 4 processors",
+            "5 to 8 processors",
+            "9 to 16 processors",
+        )
         legend = [f"{word} ({count})" for word, count in zip(words, counts, strict=True) if count]
         assert opened.page.inner_text("#gantt-legend").split("\n") == legend
         opened.page.select_option("#gantt-colour", "kind")
@@ -362,7 +405,9 @@ def test_the_dark_is_dark_and_the_light_light(browser, pages) -> None:
             drawn[scheme] = opened.page.eval_on_selector(CANVAS, PIXELS)
             opened.page.emulate_media(color_scheme="light" if scheme == "dark" else "dark")
             assert opened.shown
-            assert opened.page.eval_on_selector(CANVAS, PIXELS) != drawn[scheme], "the chart follows a change"
+            assert opened.page.eval_on_selector(CANVAS, PIXELS) != drawn[scheme], (
+                "the chart follows a change"
+            )
     assert drawn["light"] != drawn["dark"]
 
 
@@ -373,7 +418,10 @@ def test_paper_has_the_whole_as_a_picture(browser, pages) -> None:
         assert opened.page.is_visible("#gantt-static img")
         assert opened.page.eval_on_selector("#gantt-static img", "one => one.naturalWidth") > 500
         assert brightness(opened) == 255
-        assert opened.page.eval_on_selector("tbody tr", "one => getComputedStyle(one).breakInside") == "avoid"
+        assert (
+            opened.page.eval_on_selector("tbody tr", "one => getComputedStyle(one).breakInside")
+            == "avoid"
+        )
         assert opened.page.pdf().startswith(b"%PDF")
 
 
@@ -381,11 +429,15 @@ def test_paper_has_the_whole_as_a_picture(browser, pages) -> None:
 @pytest.mark.parametrize("name", ["small", "evil"])
 def test_no_page_scrolls_sideways(browser, pages, width, name) -> None:
     with Open(browser, pages / f"{name}.html", width=width) as opened:
-        opened.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        opened.page.evaluate(
+            "document.querySelectorAll('details').forEach(one => { one.open = true; })"
+        )
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_table_that_is_too_wide_scrolls_next_to_its_first_column_and_says_so(browser, pages) -> None:
+def test_a_table_that_is_too_wide_scrolls_next_to_its_first_column_and_says_so(
+    browser, pages
+) -> None:
     with Open(browser, pages / "small.html", width=320) as opened:
         table = opened.page.locator(".summary .scroll, .scroll").first
         wide, room = table.evaluate("node => [node.scrollWidth, node.clientWidth]")
@@ -425,9 +477,15 @@ def test_without_a_script_or_in_an_old_browser_there_is_a_picture(browser, pages
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["small", "single"])
 def test_the_rules_of_accessibility_hold(browser, pages, scheme, name) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is not installed"
+    )
     with Open(browser, pages / f"{name}.html", color_scheme=scheme, bypass_csp=True) as opened:
-        opened.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        opened.page.evaluate(
+            "document.querySelectorAll('details').forEach(one => { one.open = true; })"
+        )
         broken = axe.Axe().run(opened.page).response["violations"]
-        problems = [(one["id"], [node["html"][:160] for node in one["nodes"][:3]]) for one in broken]
+        problems = [
+            (one["id"], [node["html"][:160] for node in one["nodes"][:3]]) for one in broken
+        ]
         assert problems == []

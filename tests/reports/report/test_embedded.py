@@ -28,7 +28,12 @@ def unpacked(column):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.integers(-(2**40), 2**40) | st.integers(-(2**31), 2**31 - 1) | st.integers(-300, 300), max_size=30))
+@given(
+    st.lists(
+        st.integers(-(2**40), 2**40) | st.integers(-(2**31), 2**31 - 1) | st.integers(-300, 300),
+        max_size=30,
+    )
+)
 def test_a_column_comes_back_as_it_went_in(values) -> None:
     assert unpacked(packed(np.array(values, np.int64))).tolist() == values
 
@@ -52,12 +57,18 @@ def test_the_jobs_of_the_page_are_those_of_the_rows(tmp_path) -> None:
     columns = {name: unpacked(column) for name, column in data["policies"][2]["columns"].items()}
     assert columns["start"].tolist() == ((schedule.start - origin) // S).tolist()
     assert columns["first_promise"].tolist() == ((schedule.first_promise - origin) // S).tolist()
-    held = np.bincount(columns["piece_job"], columns["piece_high"] - columns["piece_low"], minlength=200)
+    held = np.bincount(
+        columns["piece_job"], columns["piece_high"] - columns["piece_low"], minlength=200
+    )
     assert held.tolist() == table["procs"].tolist()
 
 
 def test_the_boxes_of_jobs_in_pieces_say_from_when_to_when(tmp_path) -> None:
-    schedules = [tried("immediate:inner=easy"), tried("equispatial"), scheduled(tried("equispatial").workload)]
+    schedules = [
+        tried("immediate:inner=easy"),
+        tried("equispatial"),
+        scheduled(tried("equispatial").workload),
+    ]
     write_result(tmp_path / "a", {}, schedules)
     data = json.loads(json.dumps(embedded(gather([str(tmp_path / "a")]))))
     for policy, schedule in zip(data["policies"], schedules, strict=True):
@@ -65,11 +76,18 @@ def test_the_boxes_of_jobs_in_pieces_say_from_when_to_when(tmp_path) -> None:
         if schedule.pieces is None:
             assert not {"piece_begin", "piece_end", "piece_count", "again_begin"} & set(columns)
             continue
-        assert columns["piece_count"].tolist() == np.bincount(schedule.pieces[:, 0], minlength=6).tolist()
-        area = (columns["piece_end"] - columns["piece_begin"]) * (columns["piece_high"] - columns["piece_low"])
+        assert (
+            columns["piece_count"].tolist()
+            == np.bincount(schedule.pieces[:, 0], minlength=6).tolist()
+        )
+        area = (columns["piece_end"] - columns["piece_begin"]) * (
+            columns["piece_high"] - columns["piece_low"]
+        )
         held = np.bincount(columns["piece_job"], area, minlength=6)
         spans = schedule.pieces
-        expected = np.bincount(spans[:, 0], (spans[:, 2] - spans[:, 1]) / S * spans[:, 3], minlength=6)
+        expected = np.bincount(
+            spans[:, 0], (spans[:, 2] - spans[:, 1]) / S * spans[:, 3], minlength=6
+        )
         whole = np.bincount(spans[:, 0], minlength=6) == 0
         work = schedule.workload
         expected[whole] = (work.procs * work.run / S)[whole]
@@ -91,7 +109,11 @@ def test_absent_promises_lie_before_all_and_fractions_stay(tmp_path) -> None:
 def test_policies_that_ran_other_jobs_have_a_table_of_their_own(tmp_path) -> None:
     work = small_work()
     start = np.where(np.arange(200) < 150, work.submit, -1)
-    write_result(tmp_path / "a", {}, [scheduled(work), by_hand(work.changed(procs_total=10**6), start, "rejects")])
+    write_result(
+        tmp_path / "a",
+        {},
+        [scheduled(work), by_hand(work.changed(procs_total=10**6), start, "rejects")],
+    )
     data = embedded(gather([str(tmp_path / "a")]))
     assert [one["table"] for one in data["policies"]] == [0, 1]
     assert data["height"] > data["procs"] == 16

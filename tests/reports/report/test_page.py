@@ -105,14 +105,19 @@ def test_hostile_names_are_inert(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run_time", "rows", "counted"), [(5, 1, True), (0, 1, True), (0, 12, True), (7, 12, False), (5, 12, True)]
+    ("run_time", "rows", "counted"),
+    [(5, 1, True), (0, 1, True), (0, 12, True), (7, 12, False), (5, 12, True)],
 )
 def test_the_smallest_results_make_a_page(tmp_path, run_time, rows, counted) -> None:
     second = 1_000_000
     times = np.full(rows, run_time * second)
-    work = workload(np.arange(rows) * second, np.ones(rows), times, times, counted=np.full(rows, counted))
+    work = workload(
+        np.arange(rows) * second, np.ones(rows), times, times, counted=np.full(rows, counted)
+    )
     later = by_hand(work, work.submit + second, "$a$b\\frac{$")
-    write_result(tmp_path / "a", {}, [by_hand(work, work.submit, "at once", promise=work.submit), later])
+    write_result(
+        tmp_path / "a", {}, [by_hand(work, work.submit, "at once", promise=work.submit), later]
+    )
     text = render(gather([str(tmp_path / "a")]))
     assert "at once" in text
     warm = "" if counted else f" ({rows} of them warm-up, not counted)"
@@ -155,7 +160,9 @@ def test_without_jinja_the_extra_is_named(tmp_path, monkeypatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(UsageError, match=r"pip install '\.\[report\]' in the folder of the sources"):
+    with pytest.raises(
+        UsageError, match=r"pip install '\.\[report\]' in the folder of the sources"
+    ):
         render(gather([write_small(tmp_path / "a")]))
 
 
@@ -175,12 +182,27 @@ def test_no_line_ends_between_a_number_and_its_unit(number) -> None:
     assert module._tight("2 jobs") == "2 jobs"
 
 
-# ------------------------------------------------------------------------------------------------ the command
+# ------------------------------------------------------------------------------------------------
+# the command
 
 
 def test_the_command_writes_the_page_and_says_so(tmp_path, capfd) -> None:
     result = write_small(tmp_path / "a")
-    assert run(["report", result, "-o", str(tmp_path / "x.html"), "--baseline", "easy", "--title", "Hello"]) == 0
+    assert (
+        run(
+            [
+                "report",
+                result,
+                "-o",
+                str(tmp_path / "x.html"),
+                "--baseline",
+                "easy",
+                "--title",
+                "Hello",
+            ]
+        )
+        == 0
+    )
     out, err = capfd.readouterr()
     assert out == ""
     assert "200 jobs, easy, fcfs, conservative" in err
@@ -210,7 +232,8 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, capfd, arguments, code, re
 
 
 def test_a_figure_has_its_texts_as_texts_wherever_it_is_put_into_a_page() -> None:
-    """Drawn in the style of a page and written outside of it, texts were outlines of another size; and 0.005 became 0.00."""
+    """Drawn in the style of a page and written outside of it, texts were outlines of another size;
+    and 0.005 became 0.00."""
     with styled(STYLE):
         figure = Figure(figsize=(3, 2))
         axes = figure.add_subplot()
@@ -225,11 +248,15 @@ def test_a_figure_has_its_texts_as_texts_wherever_it_is_put_into_a_page() -> Non
 
 
 def test_waits_against_the_baseline_are_ratios(tmp_path) -> None:
-    """Turned over, they are the reciprocals: on this scale no policy looks better for being the baseline."""
+    """Turned over, they are the reciprocals: on this scale no policy looks better for being the
+    baseline."""
     study = gather([write_small(tmp_path / "a")])
     charts = []
     for base, other in (("fcfs", "easy"), ("easy", "fcfs")):
-        sides = [Side(study.first.result, study.first.schedule(name), name, name) for name in (base, other)]
+        sides = [
+            Side(study.first.result, study.first.schedule(name), name, name)
+            for name in (base, other)
+        ]
         charts.append(difference_chart([compare(*sides)], [1]))
     ratios = [[float(row[chart.headings.index("Ratio")]) for row in chart.rows] for chart in charts]
     assert len(ratios[0]) == 3  # all jobs, and the two classes that there are

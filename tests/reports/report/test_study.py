@@ -27,7 +27,9 @@ def test_other_seeds_and_logs_are_replicas_and_other_logs_are_noted(tmp_path) ->
     assert any("2 different logs (sample-1.swf, sample-2.swf)" in note for note in study.notes)
     drawn = small_work()
     drawn = drawn.changed(estimate=drawn.estimate * 2)
-    write_result(tmp_path / "again", {"seed": 9, "options": {"load": 1.0}}, [scheduled(drawn, "easy")])
+    write_result(
+        tmp_path / "again", {"seed": 9, "options": {"load": 1.0}}, [scheduled(drawn, "easy")]
+    )
     same = gather([paths[0], str(tmp_path / "again")], policies=["easy"])
     assert same.has_replicas
     assert same.notes == ()
@@ -35,7 +37,9 @@ def test_other_seeds_and_logs_are_replicas_and_other_logs_are_noted(tmp_path) ->
 
 def test_a_policy_that_is_missing_in_a_replica_is_noted(tmp_path) -> None:
     first = write_small(tmp_path / "a", 1)
-    write_result(tmp_path / "b", {"seed": 2, "options": {"load": 1.0}}, [scheduled(small_work(1), "easy")])
+    write_result(
+        tmp_path / "b", {"seed": 2, "options": {"load": 1.0}}, [scheduled(small_work(1), "easy")]
+    )
     study = gather([first, str(tmp_path / "b")])
     assert any("b holds no job under fcfs, conservative" in note for note in study.notes)
 
@@ -63,9 +67,9 @@ def test_the_baseline_stands_first_everywhere(tmp_path) -> None:
     assert study.policies == ("easy", "fcfs", "conservative")
     assert study.first.result.policies == study.policies
     assert with_baseline(study, None) is study
-    assert gather([write_small(tmp_path / "a", 1)], policies=["conservative"]).first.result.policies == (
-        "conservative",
-    )
+    assert gather(
+        [write_small(tmp_path / "a", 1)], policies=["conservative"]
+    ).first.result.policies == ("conservative",)
 
 
 def test_bare_job_rows_make_a_study_too(tmp_path) -> None:

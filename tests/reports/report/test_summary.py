@@ -65,7 +65,9 @@ def test_parts_are_those_of_the_breakdown(tmp_path, key) -> None:
     assert {part.label for part in found} == set(truth)
     for part in found:
         assert part.jobs == truth[part.label].jobs
-        assert part.values["wait_mean_s"][1] == pytest.approx(truth[part.label].metrics["wait_mean_s"])
+        assert part.values["wait_mean_s"][1] == pytest.approx(
+            truth[part.label].metrics["wait_mean_s"]
+        )
 
 
 def test_each_promise_is_kept_or_moved_earlier_or_broken() -> None:
@@ -82,7 +84,9 @@ def test_each_promise_is_kept_or_moved_earlier_or_broken() -> None:
 
 def test_a_promise_that_was_taken_back_is_broken_although_a_better_one_followed() -> None:
     work = workload([0] * 2, [1] * 2, [S] * 2, [S] * 2)
-    done = by_hand(work, [4 * S, 4 * S], promise=[4 * S, 4 * S], first_promise=[9 * S, 9 * S], broken=[1, 0])
+    done = by_hand(
+        work, [4 * S, 4 * S], promise=[4 * S, 4 * S], first_promise=[9 * S, 9 * S], broken=[1, 0]
+    )
     found = promises(done)
     assert (found.kept, found.earlier, found.broken) == (0, 1, 1)
 
@@ -97,10 +101,20 @@ def test_replicas_that_cannot_differ_have_a_dash(tmp_path) -> None:
     paths = []
     for seed in (1, 2):
         work = small_work(1)
-        easy = scheduled(work, "easy") if seed == 1 else by_hand(work, scheduled(work, "easy").start + 3600 * S, "easy")
-        write_result(tmp_path / str(seed), {"seed": seed, "options": {"load": 1.0}}, [scheduled(work, "fcfs"), easy])
+        easy = (
+            scheduled(work, "easy")
+            if seed == 1
+            else by_hand(work, scheduled(work, "easy").start + 3600 * S, "easy")
+        )
+        write_result(
+            tmp_path / str(seed),
+            {"seed": seed, "options": {"load": 1.0}},
+            [scheduled(work, "fcfs"), easy],
+        )
         paths.append(str(tmp_path / str(seed)))
-    fcfs, easy = next(row for row in summary(gather(paths), 0.95) if row.metric.name == "wait_mean_s").cells
+    fcfs, easy = next(
+        row for row in summary(gather(paths), 0.95) if row.metric.name == "wait_mean_s"
+    ).cells
     assert fcfs.bounds == "\N{EN DASH}"
     assert " to " in easy.bounds
     assert f"a dash: {SAME}." in render(gather(paths))

@@ -1,4 +1,5 @@
-"""evalys, unmodified and in its own environment, computes from our ``jobs.csv`` what we compute from the schedule."""
+"""evalys, unmodified and in its own environment, computes from our ``jobs.csv`` what we compute
+from the schedule."""
 
 from __future__ import annotations
 
@@ -27,11 +28,18 @@ def test_evalys_agrees_with_us(tmp_path: Path) -> None:
     path, picture = tmp_path / "jobs.csv", tmp_path / "gantt.png"
     with open(path, "wb") as file:
         FORMS["batsim"].write(file, Exportable(Result((rows,))))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
+    }
     done = subprocess.run(
-        [python, SCRIPT, path, "16", picture], capture_output=True, text=True, timeout=240, check=False,
-        env={**environment, "MPLCONFIGDIR": str(tmp_path)}, cwd=tmp_path,
-    )  # fmt: skip
+        [python, SCRIPT, path, "16", picture],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        env={**environment, "MPLCONFIGDIR": str(tmp_path)},
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     theirs = json.loads(done.stdout)
     ours = measure(schedule)
@@ -44,8 +52,12 @@ def test_evalys_agrees_with_us(tmp_path: Path) -> None:
     assert theirs["turnaround_mean"] == pytest.approx(ours["response_mean_s"])
     assert theirs["stretch_mean"] == pytest.approx(ours["slowdown_mean"], rel=1e-5)
     span = float(rows.end.max() - rows.start.min())
-    assert theirs["busy_mean"] == pytest.approx(float((rows.workload.procs * rows.workload.run).sum()) / span)
+    assert theirs["busy_mean"] == pytest.approx(
+        float((rows.workload.procs * rows.workload.run).sum()) / span
+    )
     assert theirs["busy_max"] == most_procs(rows)
-    assert theirs["queue_area"] == pytest.approx(float((rows.workload.procs * job_times(rows).wait).sum()) / 1e6)
+    assert theirs["queue_area"] == pytest.approx(
+        float((rows.workload.procs * job_times(rows).wait).sum()) / 1e6
+    )
     assert theirs["least_free"] >= 0
     assert picture.read_bytes()[:4] == b"\x89PNG"

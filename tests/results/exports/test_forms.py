@@ -22,12 +22,27 @@ from qbatch.results.exports import FORMS, Exportable, ExportedBar
 from qbatch.results.exports.chrome import lanes
 from qbatch.results.job_rows import read_job_rows, write_job_rows
 from qbatch.workloads import read_log
-from tests.reports.samples import KTH_CLOCK, in_pieces, random_workload, result_of, scheduled, tried, workload
+from tests.reports.samples import (
+    KTH_CLOCK,
+    in_pieces,
+    random_workload,
+    result_of,
+    scheduled,
+    tried,
+    workload,
+)
 
 
-def exported(form: str, *rows: Schedule, procs: int = 16, clock: LogClock | None = None, **more: Any) -> bytes:
+def exported(
+    form: str, *rows: Schedule, procs: int = 16, clock: LogClock | None = None, **more: Any
+) -> bytes:
     out = io.BytesIO()
-    FORMS[form].write(out, Exportable(result_of(*rows, name="sample", procs_total=procs, clock=clock or LogClock()), **more))
+    FORMS[form].write(
+        out,
+        Exportable(
+            result_of(*rows, name="sample", procs_total=procs, clock=clock or LogClock()), **more
+        ),
+    )
     return out.getvalue()
 
 
@@ -36,22 +51,33 @@ def rows_of(jobs: list[tuple[int, int, int, int]]) -> Schedule:
     jobs = sorted(jobs)
     submit, wait, run, procs = (np.array(column, np.int64) for column in zip(*jobs, strict=True))
     return finished_run(
-        "p", number=np.arange(1, len(jobs) + 1), submit=submit, start=submit + wait, end=submit + wait + run,
-        procs=procs, estimate=run + 1, run=run,
-    )  # fmt: skip
+        "p",
+        number=np.arange(1, len(jobs) + 1),
+        submit=submit,
+        start=submit + wait,
+        end=submit + wait + run,
+        procs=procs,
+        estimate=run + 1,
+        run=run,
+    )
 
 
 SMALL = st.lists(
-    st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(0, 8), st.integers(1, 9)), min_size=1, max_size=25
+    st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(0, 8), st.integers(1, 9)),
+    min_size=1,
+    max_size=25,
 )
 
 
 def most_busy(rows: Schedule) -> int:
     instants = range(int(rows.start.min()), int(rows.end.max()) + 1)
-    return max(int(rows.workload.procs[(rows.start <= at) & (at < rows.end)].sum()) for at in instants)
+    return max(
+        int(rows.workload.procs[(rows.start <= at) & (at < rows.end)].sum()) for at in instants
+    )
 
 
-# ------------------------------------------------------------------------------------------------ tables
+# ------------------------------------------------------------------------------------------------
+# tables
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -77,7 +103,8 @@ def test_tables_of_rows_that_know_little(suffix: str, tmp_path: Path) -> None:
     assert back.start.tolist() == [1, 500_003]
 
 
-# ------------------------------------------------------------------------------------------------ SWF
+# ------------------------------------------------------------------------------------------------
+# SWF
 
 
 def test_the_log_holds_the_waits_of_the_schedule(tmp_path: Path) -> None:
@@ -95,7 +122,10 @@ def test_the_log_holds_the_waits_of_the_schedule(tmp_path: Path) -> None:
     ):
         assert (log[name].astype(np.int64) * 1_000_000).tolist() == column[order].tolist(), name
     assert log["user"].tolist() == rows.workload.user[order].tolist()
-    assert (log.header.unix_start_time, log.header.time_zone_string) == (KTH_CLOCK.unix_start, KTH_CLOCK.zone)
+    assert (log.header.unix_start_time, log.header.time_zone_string) == (
+        KTH_CLOCK.unix_start,
+        KTH_CLOCK.zone,
+    )
     assert log.header.max_procs == 16
     assert log.header.max_jobs == len(log) == 120
     assert set(log["status"].tolist()) <= {1, -1}
@@ -108,19 +138,28 @@ def test_one_schedule_in_one_file(form: str) -> None:
         exported(form, rows, rows)
 
 
-# ------------------------------------------------------------------------------------------------ Batsim
+# ------------------------------------------------------------------------------------------------
+# Batsim
 
 
 @given(jobs=SMALL)
 def test_no_processor_has_two_jobs_at_once(jobs: list[tuple[int, int, int, int]]) -> None:
     rows = rows_of(jobs)
     total = most_busy(rows)
-    table = list(csv.DictReader(io.StringIO(exported("batsim", rows, procs=max(total, 1)).decode())))
-    assert [row["job_id"] for row in table] == [str(rows.workload.number[row]) for row in np.lexsort((rows.start, rows.end))]
+    table = list(
+        csv.DictReader(io.StringIO(exported("batsim", rows, procs=max(total, 1)).decode()))
+    )
+    assert [row["job_id"] for row in table] == [
+        str(rows.workload.number[row]) for row in np.lexsort((rows.start, rows.end))
+    ]
     held: dict[tuple[int, int], str] = {}
     for row in table:
         ends = [part.partition("-") for part in row["allocated_resources"].split()]
-        processors = [one for low, dash, high in ends for one in range(int(low), int(high if dash else low) + 1)]
+        processors = [
+            one
+            for low, dash, high in ends
+            for one in range(int(low), int(high if dash else low) + 1)
+        ]
         assert len(set(processors)) == len(processors) == int(row["requested_number_of_resources"])
         start, end = (round(float(row[name]) * 1e6) for name in ("starting_time", "finish_time"))
         assert round(float(row["execution_time"]) * 1e6) == end - start
@@ -130,7 +169,8 @@ def test_no_processor_has_two_jobs_at_once(jobs: list[tuple[int, int, int, int]]
                 assert held.setdefault((at, one), row["job_id"]) == row["job_id"]
 
 
-# ------------------------------------------------------------------------------------------------ Chrome
+# ------------------------------------------------------------------------------------------------
+# Chrome
 
 
 def test_a_trace_names_counts_and_nests_as_the_rows_say() -> None:
@@ -138,16 +178,30 @@ def test_a_trace_names_counts_and_nests_as_the_rows_say() -> None:
     each = schedules
     document = json.loads(exported("chrome", *each))
     assert document["otherData"]["processors"] == 16
-    names = {e["pid"]: e["args"]["name"] for e in document["traceEvents"] if e["name"] == "process_name"}
+    names = {
+        e["pid"]: e["args"]["name"] for e in document["traceEvents"] if e["name"] == "process_name"
+    }
     assert sorted(names.values()) == ["easy: 16 processors", "fcfs: 16 processors"]
     for pid, rows in zip(sorted(names), each, strict=True):
         events = [event for event in document["traceEvents"] if event["pid"] == pid]
         found = intervals(events)
-        expected = zip(rows.workload.number.tolist(), rows.start.tolist(), rows.end.tolist(), strict=True)
+        expected = zip(
+            rows.workload.number.tolist(), rows.start.tolist(), rows.end.tolist(), strict=True
+        )
         assert sorted(found) == sorted(expected)
         for counter, unit, level in (
-            ("queue", "jobs", lambda at, rows=rows: int(((rows.workload.submit <= at) & (at < rows.start)).sum())),
-            ("busy", "processors", lambda at, rows=rows: int(rows.workload.procs[(rows.start <= at) & (at < rows.end)].sum())),
+            (
+                "queue",
+                "jobs",
+                lambda at, rows=rows: int(((rows.workload.submit <= at) & (at < rows.start)).sum()),
+            ),
+            (
+                "busy",
+                "processors",
+                lambda at, rows=rows: int(
+                    rows.workload.procs[(rows.start <= at) & (at < rows.end)].sum()
+                ),
+            ),
         ):
             steps = [
                 (event["ts"], event["args"][unit])
@@ -162,7 +216,8 @@ def test_a_trace_names_counts_and_nests_as_the_rows_say() -> None:
 
 
 def intervals(events: list[dict[str, Any]]) -> list[tuple[int, int, int]]:
-    """Return (job, begin, end) of the events, and fail where a lane holds two jobs at once (naive, event by event)."""
+    """Return (job, begin, end) of the events, and fail where a lane holds two jobs at once (naive,
+    event by event)."""
     found: list[tuple[int, int, int]] = []
     by_lane: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
     for event in events:
@@ -187,37 +242,51 @@ def test_a_job_that_was_suspended_shows_as_a_gap_and_hosts_as_processes() -> Non
     assert set(hosts) == {"p: 16 processors", "p: host n1", "p: host n2"}
     on_n1 = [event for event in events if event["pid"] == hosts["p: host n1"]]
     assert sorted(intervals(on_n1)) == [(1, 5, 10), (1, 15, 25), (2, 10, 15)]
-    busy = [(event["ts"], event["args"]["processors"]) for event in events if event["name"] == "busy"]
+    busy = [
+        (event["ts"], event["args"]["processors"]) for event in events if event["name"] == "busy"
+    ]
     assert busy == [(5, 4), (10, 2), (15, 4), (25, 0)]
 
 
 def test_what_the_rows_say_of_suspension_is_reported() -> None:
     rows = scheduled(workload([0], [1], [100], [100]))
     longer = replace(rows, end=rows.end + 3_000_000)
-    [begin] = [event for event in json.loads(exported("chrome", longer))["traceEvents"] if event["ph"] == "B"]
+    [begin] = [
+        event
+        for event in json.loads(exported("chrome", longer))["traceEvents"]
+        if event["ph"] == "B"
+    ]
     assert begin["args"]["suspended_s"] == 3.0
 
 
 @given(spans=st.lists(st.tuples(st.integers(0, 15), st.integers(0, 6)), max_size=30))
 def test_lanes_never_overlap_and_are_no_more_than_needed(spans: list[tuple[int, int]]) -> None:
-    bars = [ExportedBar(row, "h", begin, begin + length, 1) for row, (begin, length) in enumerate(spans)]
+    bars = [
+        ExportedBar(row, "h", begin, begin + length, 1) for row, (begin, length) in enumerate(spans)
+    ]
     found = lanes(bars)
     cells: set[tuple[int, int]] = set()
     for bar, lane in zip(bars, found, strict=True):
-        # In half instants: a bar of no length covers its instant alone, another from there to just before its end.
+        # In half instants: a bar of no length covers its instant alone, another from there to just
+        # before its end.
         mine = {
-            (lane, half) for half in (range(2 * bar.begin, 2 * bar.end) if bar.end > bar.begin else [2 * bar.begin])
+            (lane, half)
+            for half in (
+                range(2 * bar.begin, 2 * bar.end) if bar.end > bar.begin else [2 * bar.begin]
+            )
         }
         assert not mine & cells
         cells |= mine
     if bars:
         together = [
-            sum((b.begin <= at < b.end) or (b.begin == b.end == at) for b in bars) for at in range(25)
-        ]  # fmt: skip
+            sum((b.begin <= at < b.end) or (b.begin == b.end == at) for b in bars)
+            for at in range(25)
+        ]
         assert max(found) + 1 == max(together)
 
 
-# ------------------------------------------------------------------------------------------------ jobs in pieces
+# ------------------------------------------------------------------------------------------------
+# jobs in pieces
 
 
 @settings(max_examples=60, deadline=None)
@@ -233,15 +302,21 @@ def test_a_trace_has_a_bar_for_each_piece_and_counts_what_was_busy(seed: int) ->
             open_ones[event["pid"], event["tid"]] = event
         elif event["ph"] == "E":
             begun = open_ones.pop((event["pid"], event["tid"]))
-            bars[begun["args"]["job"]].append((begun["ts"], event["ts"], begun["args"]["processors_here"]))
+            bars[begun["args"]["job"]].append(
+                (begun["ts"], event["ts"], begun["args"]["processors_here"])
+            )
     work, lines = schedule.workload, [] if schedule.pieces is None else schedule.pieces.tolist()
     for row in range(len(work)):
         mine = [(line[1], line[2], line[3]) for line in lines if line[0] == row]
         whole = [(int(schedule.start[row]), int(schedule.end[row]), int(work.procs[row]))]
         assert sorted(bars[int(work.number[row])]) == sorted(mine or whole)
-    busy = [(event["ts"], event["args"]["processors"]) for event in events if event["name"] == "busy"]
+    busy = [
+        (event["ts"], event["args"]["processors"]) for event in events if event["name"] == "busy"
+    ]
     for at, level in busy:
-        assert level == sum(procs for spans in bars.values() for begin, end, procs in spans if begin <= at < end)
+        assert level == sum(
+            procs for spans in bars.values() for begin, end, procs in spans if begin <= at < end
+        )
     queue = [(event["ts"], event["args"]["jobs"]) for event in events if event["name"] == "queue"]
     if queue:
         assert min(level for _, level in queue) == queue[-1][1] == 0
@@ -251,8 +326,13 @@ def test_a_trace_shows_for_how_long_a_job_was_off_the_machine() -> None:
     events = json.loads(exported("chrome", tried("immediate:inner=easy")))["traceEvents"]
     facts = {event["args"]["job"]: event["args"] for event in events if event["ph"] == "B"}
     assert {job: each.get("suspended_s") for job, each in facts.items()} == {
-        1: 60, 2: 60, 3: None, 4: None, 5: 5070 - 760, 6: None
-    }  # fmt: skip
+        1: 60,
+        2: 60,
+        3: None,
+        4: None,
+        5: 5070 - 760,
+        6: None,
+    }
     assert (facts[1]["pieces"], facts[1]["wait_s"], "pieces" in facts[3]) == (2, 60, False)
 
 

@@ -1,4 +1,5 @@
-"""Jobs written as accounting text, by hand and from the manuals' descriptions, not by the code under test."""
+"""Jobs written as accounting text, by hand and from the manuals' descriptions, not by the code
+under test."""
 
 from __future__ import annotations
 
@@ -51,7 +52,10 @@ def iso(at: int, zone: str = "UTC") -> str:
 def torque(job: Sample, zone: str = "UTC") -> list[str]:
     """Return the Q, S and E records that Torque writes."""
     who = f"user={job.user} group=staff jobname=job{job.number} queue={job.queue} "
-    times = f"ctime={job.submit} qtime={job.submit} etime={job.submit} start={job.start} owner={job.user}@head "
+    times = (
+        f"ctime={job.submit} qtime={job.submit} etime={job.submit} start={job.start} "
+        f"owner={job.user}@head "
+    )
     hosts = "+".join(f"n{host}/{slot}" for host in range(job.hosts) for slot in range(job.cores))
     nodes = f"{job.hosts}:ppn={job.cores}"
     asked = (
@@ -59,8 +63,10 @@ def torque(job: Sample, zone: str = "UTC") -> list[str]:
         f"Resource_List.nodes={nodes} Resource_List.walltime={span(job.limit)} "
     )
     used = (
-        f"session=7 end={job.end} Exit_status={0 if job.is_good else 1} resources_used.cput={span(job.run)} "
-        f"resources_used.mem=2048kb resources_used.vmem=99kb resources_used.walltime={span(job.run)}"
+        f"session=7 end={job.end} Exit_status={0 if job.is_good else 1} "
+        f"resources_used.cput={span(job.run)} "
+        "resources_used.mem=2048kb resources_used.vmem=99kb "
+        f"resources_used.walltime={span(job.run)}"
     )
     identifier = f"{job.number}.head"
     return [
@@ -75,13 +81,20 @@ def pbs_pro(job: Sample, zone: str = "UTC") -> list[str]:
     hosts = "+".join(f"n{host}/0*{job.cores}" for host in range(job.hosts))
     vnodes = "+".join(f"(n{host}:ncpus={job.cores}:mem=1048576kb)" for host in range(job.hosts))
     return [
-        f'{stamp(job.end, zone)};E;{job.number}.head;user={job.user} group=staff account="a b" project=_pbs_project_default '
-        f"jobname=job{job.number} queue={job.queue} ctime={job.submit} qtime={job.submit} etime={job.submit} "
-        f"start={job.start} exec_host={hosts} exec_vnode={vnodes} Resource_List.ncpus={job.hosts * job.cores} "
-        f"Resource_List.nodect={job.hosts} Resource_List.place=scatter Resource_List.select={job.hosts}:ncpus={job.cores} "
-        f"Resource_List.walltime={span(job.limit)} session=7 end={job.end} Exit_status={0 if job.is_good else 1} "
-        f"resources_used.cpupercent=99 resources_used.cput={span(job.run)} resources_used.mem=2048kb "
-        f"resources_used.ncpus={job.cores} resources_used.vmem=99kb resources_used.walltime={span(job.run)} run_count=1"
+        f'{stamp(job.end, zone)};E;{job.number}.head;user={job.user} group=staff account="a b" '
+        "project=_pbs_project_default "
+        f"jobname=job{job.number} queue={job.queue} ctime={job.submit} qtime={job.submit} "
+        f"etime={job.submit} "
+        f"start={job.start} exec_host={hosts} exec_vnode={vnodes} "
+        f"Resource_List.ncpus={job.hosts * job.cores} "
+        f"Resource_List.nodect={job.hosts} Resource_List.place=scatter "
+        f"Resource_List.select={job.hosts}:ncpus={job.cores} "
+        f"Resource_List.walltime={span(job.limit)} session=7 end={job.end} "
+        f"Exit_status={0 if job.is_good else 1} "
+        f"resources_used.cpupercent=99 resources_used.cput={span(job.run)} "
+        "resources_used.mem=2048kb "
+        f"resources_used.ncpus={job.cores} resources_used.vmem=99kb "
+        f"resources_used.walltime={span(job.run)} run_count=1"
     ]
 
 
@@ -108,7 +121,8 @@ def slurm(job: Sample, zone: str = "UTC") -> list[str]:
 
 
 def imported(folder: Path, form: str, *texts: str | bytes, **options: object) -> Imported:
-    """Write each text as a file and import them all, local times in UTC unless an option says otherwise."""
+    """Write each text as a file and import them all, local times in UTC unless an option says
+    otherwise."""
     paths = []
     for number, text in enumerate(texts):
         path = folder / f"part{number}"

@@ -1,4 +1,5 @@
-"""Lines that no system wrote: nothing fails but with a message, and the good records around them are kept."""
+"""Lines that no system wrote: nothing fails but with a message, and the good records around them
+are kept."""
 
 from __future__ import annotations
 
@@ -32,19 +33,31 @@ def changed(old: str, new: str) -> bytes:
         (b"\x00\xff\xfe\x01 binary\n", "not an accounting record"),
         (b"\x00" * 100 + b"\n", "not an accounting record"),
         (b"x" * 1_000_000 + b"\n", "not an accounting record"),
-        (b"11/14/2023 22:13:20;E;" + b"9" * 1_000_000 + b";x=1\n", "the job identifier is not one of PBS"),
+        (
+            b"11/14/2023 22:13:20;E;" + b"9" * 1_000_000 + b";x=1\n",
+            "the job identifier is not one of PBS",
+        ),
         (b"11/14/2023 22:13:20;E;9.head;" + b"a=b " * 250_000 + b"\n", None),
         (b"13/45/2023 22:13:20;E;9.head;user=x\n", "the time of the record is not a time"),
         (b"11/14/2023 99:99:99;E;9.head;user=x\n", "the time of the record is not a time"),
         (b"11/14/0000 22:13:20;E;9.head;user=x\n", "the time of the record is not a time"),
         (changed(f"end={BASE + 100}", f"end={BASE + 5}"), "ends before it starts"),
-        (changed(f"ctime={BASE} qtime={BASE} etime={BASE}", "ctime=-5"), "without a time of submission"),
-        (changed("exec_host=n0/0+n0/1+n0/2+n0/3", "exec_host=n0/0*0").replace(b"1:ppn=4", b"0"), "without processors"),
+        (
+            changed(f"ctime={BASE} qtime={BASE} etime={BASE}", "ctime=-5"),
+            "without a time of submission",
+        ),
+        (
+            changed("exec_host=n0/0+n0/1+n0/2+n0/3", "exec_host=n0/0*0").replace(b"1:ppn=4", b"0"),
+            "without processors",
+        ),
         (changed(f"start={BASE + 10}", "start=-7"), None),
         (changed(f"start={BASE + 10}", "start=" + "9" * 5000), None),
-        (torque(Sample(2, BASE, 10, 90, 1, 4, 9, True, "b", "q"))[2][:-30].encode(), "the line is cut short"),
+        (
+            torque(Sample(2, BASE, 10, 90, 1, 4, 9, True, "b", "q"))[2][:-30].encode(),
+            "the line is cut short",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_hostile_record_is_counted_with_its_place_and_costs_nothing_else(
     tmp_path: Path, junk: bytes, reason: str | None
 ) -> None:
@@ -96,14 +109,25 @@ def test_a_line_of_more_than_16_mib_is_not_kept_in_memory(tmp_path: Path) -> Non
                 st.sampled_from(["1.head", "1[].head", "1[2].head", "x", "R7.h", ""]),
                 st.lists(
                     st.tuples(
-                        st.sampled_from(["ctime", "start", "end", "exec_host", "exec_vnode", "Resource_List.select", "user"]),
+                        st.sampled_from(
+                            [
+                                "ctime",
+                                "start",
+                                "end",
+                                "exec_host",
+                                "exec_vnode",
+                                "Resource_List.select",
+                                "user",
+                            ]
+                        ),
                         st.one_of(st.integers().map(str), st.text(max_size=8), st.just(str(BASE))),
                     ),
                     max_size=6,
                 ),
             ).map(
                 lambda made: (
-                    f"11/14/2023 22:13:20;{made[0]};{made[1]};" + " ".join(f"{name}={value}" for name, value in made[2])
+                    f"11/14/2023 22:13:20;{made[0]};{made[1]};"
+                    + " ".join(f"{name}={value}" for name, value in made[2])
                 ).encode("utf-8", "surrogatepass")
             ),
             st.lists(st.sampled_from(slurm(GOOD)[0].split("|")), min_size=22, max_size=22).map(
@@ -112,7 +136,7 @@ def test_a_line_of_more_than_16_mib_is_not_kept_in_memory(tmp_path: Path) -> Non
         ),
         max_size=12,
     )
-)  # fmt: skip
+)
 @example(junk=[b"11/14/2023 22:13:20;E;2.h;start=5 end=9 exec_host=n/0*99999999999999999999"])
 def test_nothing_fails_and_no_good_job_is_lost(form: str, junk: list[bytes]) -> None:
     good = torque(Sample(77_777, BASE, 10, 123, 1, 4, 3600, True, "ann", "q"))[2] + "\n"
@@ -134,7 +158,10 @@ def test_directories_are_their_files_in_order(tmp_path: Path) -> None:
     for day in ("20231115", "20231114", ".hidden"):
         (tmp_path / day).write_text("x", encoding="utf-8")
     (tmp_path / "sub").mkdir()
-    assert [Path(path).name for path in accounting_files([str(tmp_path)])] == ["20231114", "20231115"]
+    assert [Path(path).name for path in accounting_files([str(tmp_path)])] == [
+        "20231114",
+        "20231115",
+    ]
     with pytest.raises(InputError, match="named twice"):
         accounting_files([str(tmp_path), str(tmp_path / "20231114")])
     with pytest.raises(InputError, match="holds no file"):
@@ -150,6 +177,7 @@ def test_a_zone_that_is_none_and_bounds_that_are_none(tmp_path: Path) -> None:
         imported(
             tmp_path,
             "pbs",
-            pbs_pro(GOOD)[0].replace("exec_", "x_").replace("nodect", "y").replace("select", "z") + "\n",
+            pbs_pro(GOOD)[0].replace("exec_", "x_").replace("nodect", "y").replace("select", "z")
+            + "\n",
             unit="nodes",
         )

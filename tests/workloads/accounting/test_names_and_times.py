@@ -39,7 +39,9 @@ def test_other_keys_and_kinds_give_other_numbers() -> None:
 
 
 def test_names_that_fall_on_one_number_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swf_log, "_hash", lambda key, kind, name: b"\xff\xff\xff\xff" + name.encode())
+    monkeypatch.setattr(
+        swf_log, "_hash", lambda key, kind, name: b"\xff\xff\xff\xff" + name.encode()
+    )
     assert numbers_of(["c", "b", "a"], "user", KEY) == {"a": 2**31 - 1, "b": 1, "c": 2}
 
 
@@ -63,7 +65,10 @@ def test_a_file_that_is_no_key_is_refused(tmp_path: Path, content: str) -> None:
 
 
 def test_an_anonymous_log_holds_no_name(tmp_path: Path) -> None:
-    jobs = [Sample(n, BASE + n, 1, 50, 1, 1, 60, True, f"person{n % 3}", "secretqueue") for n in range(1, 9)]
+    jobs = [
+        Sample(n, BASE + n, 1, 50, 1, 1, 60, True, f"person{n % 3}", "secretqueue")
+        for n in range(1, 9)
+    ]
     text = "".join(pbs_pro(job)[0] + "\n" for job in jobs)
     logs = [
         imported(tmp_path, "pbs", text, is_anonymous=True, key=KEY, has_anonymous_queues=True),
@@ -75,7 +80,13 @@ def test_an_anonymous_log_holds_no_name(tmp_path: Path) -> None:
     assert "secretqueue" not in "\n".join(logs[0].log.lines)
     assert "secretqueue" in "\n".join(logs[1].log.lines)
     assert len(set(logs[0].log.columns["user"].tolist())) == 3
-    fewer = imported(tmp_path, "pbs", "".join(pbs_pro(job)[0] + "\n" for job in jobs[4:]), is_anonymous=True, key=KEY)
+    fewer = imported(
+        tmp_path,
+        "pbs",
+        "".join(pbs_pro(job)[0] + "\n" for job in jobs[4:]),
+        is_anonymous=True,
+        key=KEY,
+    )
     assert set(fewer.log.columns["user"].tolist()) == set(logs[0].log.columns["user"].tolist())
     assert fewer.log.columns["user"].tolist() == logs[0].log.columns["user"].tolist()[4:]
 
@@ -97,17 +108,31 @@ def test_an_instant_is_among_those_of_its_local_time(at: int, zone: str) -> None
     found = clock.of_iso(local.strftime("%Y-%m-%dT%H:%M:%S"))
     assert at in found
     assert found == clock.of_stamp(local.strftime("%m/%d/%Y %H:%M:%S"))
-    back = [datetime.fromtimestamp(each, UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None) for each in found]
+    back = [
+        datetime.fromtimestamp(each, UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+        for each in found
+    ]
     assert back == [local.replace(tzinfo=None)] * len(found)
 
 
-@given(minutes=st.integers(0, 24 * 60), zone=st.sampled_from(["Europe/Berlin", "Australia/Lord_Howe"]))
+@given(
+    minutes=st.integers(0, 24 * 60), zone=st.sampled_from(["Europe/Berlin", "Australia/Lord_Howe"])
+)
 def test_gaps_and_folds_are_counted_as_an_enumeration_finds_them(minutes: int, zone: str) -> None:
-    for day in (datetime(2024, 3, 31), datetime(2024, 10, 27), datetime(2024, 4, 7), datetime(2024, 10, 6)):
+    for day in (
+        datetime(2024, 3, 31),
+        datetime(2024, 10, 27),
+        datetime(2024, 4, 7),
+        datetime(2024, 10, 6),
+    ):
         local = day + timedelta(minutes=minutes)
         begin = int((day - timedelta(days=1)).replace(tzinfo=UTC).timestamp())
         every = range(begin, begin + 3 * 86400, 60)
-        real = [at for at in every if datetime.fromtimestamp(at, ZoneInfo(zone)).replace(tzinfo=None) == local]
+        real = [
+            at
+            for at in every
+            if datetime.fromtimestamp(at, ZoneInfo(zone)).replace(tzinfo=None) == local
+        ]
         clock = WallClock(ZoneInfo(zone))
         found = clock.of_iso(local.isoformat())
         assert (clock.gaps, clock.folds) == (len(real) == 0, len(real) == 2)
@@ -133,7 +158,9 @@ def test_what_is_no_time(text: str) -> None:
 
 
 def test_spans() -> None:
-    assert [slurm_span(text) for text in ("1-02:03:04", "02:03", "00:00:01.500", "-1", "", "9" * 12)] == [
+    assert [
+        slurm_span(text) for text in ("1-02:03:04", "02:03", "00:00:01.500", "-1", "", "9" * 12)
+    ] == [
         93784,
         123,
         1.5,
@@ -141,7 +168,12 @@ def test_spans() -> None:
         -1,
         -1,
     ]
-    assert [pbs_span(text) for text in ("1:02:03:04", "3600", "x", "1-02:03:04")] == [93784, 3600, -1, -1]
+    assert [pbs_span(text) for text in ("1:02:03:04", "3600", "x", "1-02:03:04")] == [
+        93784,
+        3600,
+        -1,
+        -1,
+    ]
 
 
 def test_the_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,14 @@ def rows(done: Imported, *names: str) -> list[tuple[float, ...]]:
         ({"exec_host": "n1/0+n1/1+n2/0"}, 3, 2),
         ({"exec_host": "n1/0-3,7+n2/0-1"}, 7, 2),
         ({"exec_host": "n1/0*8+n2/0*8"}, 16, 2),
-        ({"exec_host": "n1/0+n2/0", "exec_vnode": "(n1:ncpus=8:mem=4gb+n1b:ncpus=2)+(n2:ncpus=6)"}, 16, 2),
+        (
+            {
+                "exec_host": "n1/0+n2/0",
+                "exec_vnode": "(n1:ncpus=8:mem=4gb+n1b:ncpus=2)+(n2:ncpus=6)",
+            },
+            16,
+            2,
+        ),
         ({"exec_vnode": "(n1[0]:ncpus=8)+(n2[0]:ngpus=1:ncpus=6)", "exec_host": ""}, 14, 2),
         ({"exec_host": "n1"}, 1, 1),
         (
@@ -63,11 +70,21 @@ def rows(done: Imported, *names: str) -> list[tuple[float, ...]]:
             32,
         ),
         ({"exec_host": "", "Resource_List__nodes": "2:ppn=4+n7:ppn=2"}, 10, 3),
-        ({"exec_host": "", "Resource_List__select": "2:ncpus=4:mem=1gb+ncpus=3", "Resource_List__ncpus": 11}, 11, 3),
+        (
+            {
+                "exec_host": "",
+                "Resource_List__select": "2:ncpus=4:mem=1gb+ncpus=3",
+                "Resource_List__ncpus": 11,
+            },
+            11,
+            3,
+        ),
         ({"exec_host": "", "Resource_List__ncpus": 5}, 5, -1),
     ],
 )
-def test_processors_and_hosts(tmp_path: Path, fields: dict[str, object], cores: int, nodes: int) -> None:
+def test_processors_and_hosts(
+    tmp_path: Path, fields: dict[str, object], cores: int, nodes: int
+) -> None:
     done = imported(tmp_path, "pbs", ended(**fields))
     assert procs(done) == cores
     if nodes > 0:
@@ -77,7 +94,14 @@ def test_processors_and_hosts(tmp_path: Path, fields: dict[str, object], cores: 
 
 @pytest.mark.parametrize(
     ("walltime", "seconds"),
-    [("00:16:40", 1000), ("16:40", 1000), ("1000", 1000), ("1:00:00:00", 86400), ("UNLIMITED", -1), ("9" * 30, -1)],
+    [
+        ("00:16:40", 1000),
+        ("16:40", 1000),
+        ("1000", 1000),
+        ("1:00:00:00", 86400),
+        ("UNLIMITED", -1),
+        ("9" * 30, -1),
+    ],
 )
 def test_the_requested_time(tmp_path: Path, walltime: str, seconds: int) -> None:
     done = imported(tmp_path, "pbs", ended(Resource_List__walltime=walltime))
@@ -92,7 +116,9 @@ def test_the_requested_time(tmp_path: Path, walltime: str, seconds: int) -> None
         ({"resources_used__mem": "1048576", "Resource_List__mem": "lots"}, 256, -1),
     ],
 )
-def test_memory_is_kilobytes_of_a_processor(tmp_path: Path, fields: dict[str, object], used: int, asked: int) -> None:
+def test_memory_is_kilobytes_of_a_processor(
+    tmp_path: Path, fields: dict[str, object], used: int, asked: int
+) -> None:
     done = imported(tmp_path, "pbs", ended(**fields))
     assert rows(done, "memory_used", "memory_requested") == [(used, asked)]
 
@@ -128,8 +154,13 @@ def test_a_requeued_job_is_a_row_for_each_attempt_that_names_the_one_before(tmp_
 
 
 def test_openpbs_says_all_in_the_record_of_a_requeue(tmp_path: Path) -> None:
-    text = record(50, "R", **life(end=BASE + 50, Exit_status=-11, run_count=1)) + ended(start=BASE + 60, run_count=2)
-    assert rows(imported(tmp_path, "pbs", text), "submit", "wait", "run") == [(0, 10, 40), (50, 10, 40)]
+    text = record(50, "R", **life(end=BASE + 50, Exit_status=-11, run_count=1)) + ended(
+        start=BASE + 60, run_count=2
+    )
+    assert rows(imported(tmp_path, "pbs", text), "submit", "wait", "run") == [
+        (0, 10, 40),
+        (50, 10, 40),
+    ]
 
 
 def test_deleted_while_queued_and_while_running(tmp_path: Path) -> None:
@@ -145,7 +176,11 @@ def test_deleted_while_queued_and_while_running(tmp_path: Path) -> None:
         + record(50, "A", "4.head")
     )
     done = imported(tmp_path, "pbs", text)
-    assert rows(done, "wait", "run", "procs_allocated", "status") == [(30, -1, -1, 5), (10, 21, 4, 5), (45, -1, -1, 5)]
+    assert rows(done, "wait", "run", "procs_allocated", "status") == [
+        (30, -1, -1, 5),
+        (10, 21, 4, 5),
+        (45, -1, -1, 5),
+    ]
     assert reasons(done) == {"deleted, but its submission is not in the records": 1}
 
 
@@ -186,19 +221,33 @@ def test_a_walltime_that_falls_short_of_the_time_is_the_run_time(
         is_suspended,
         not is_suspended,
     )
-    noted = {"suspended, by the walltime, which is taken as the run time": 1} if is_suspended else {}
+    noted = (
+        {"suspended, by the walltime, which is taken as the run time": 1} if is_suspended else {}
+    )
     assert reasons(done, "adjusted") == noted
 
 
 def test_suspensions_that_records_hold_are_not_taken_off_twice(tmp_path: Path) -> None:
-    text = record(10, "S", **life()) + record(20, "z") + record(50, "r") + ended(resources_used__walltime="00:01:00")
+    text = (
+        record(10, "S", **life())
+        + record(20, "z")
+        + record(50, "r")
+        + ended(resources_used__walltime="00:01:00")
+    )
     done = imported(tmp_path, "pbs", text)
     assert (column(done, "run"), reasons(done, "adjusted")) == ([60], {})
     assert "; Preemption: TS" in done.log.lines
 
 
 def test_a_job_that_was_suspended_makes_the_machine_no_larger(tmp_path: Path) -> None:
-    other = life(ctime=BASE + 20, qtime=BASE + 20, etime=BASE + 20, start=BASE + 20, end=BASE + 50, Exit_status=0)
+    other = life(
+        ctime=BASE + 20,
+        qtime=BASE + 20,
+        etime=BASE + 20,
+        start=BASE + 20,
+        end=BASE + 50,
+        Exit_status=0,
+    )
     text = ended(resources_used__walltime="00:01:00") + record(50, "E", "8.head", **other)
     assert imported(tmp_path, "pbs", text).log.procs == 4
     assert imported(tmp_path, "pbs", ended() + record(50, "E", "8.head", **other)).log.procs == 8
@@ -228,11 +277,19 @@ def test_jobs_of_arrays_are_jobs_and_arrays_are_none(tmp_path: Path) -> None:
     )
     done = imported(tmp_path, "pbs", text + record(100, "E", "12[].head", **life(end=BASE + 100)))
     assert len(column(done, "job")) == 3
-    assert reasons(done, "ignored") == {"records of arrays as a whole; their jobs have separate records": 2}
+    assert reasons(done, "ignored") == {
+        "records of arrays as a whole; their jobs have separate records": 2
+    }
 
 
 def test_an_identifier_that_is_used_again_is_another_job(tmp_path: Path) -> None:
-    again = {"ctime": BASE + 500, "qtime": BASE + 500, "etime": BASE + 500, "start": BASE + 510, "end": BASE + 600}
+    again = {
+        "ctime": BASE + 500,
+        "qtime": BASE + 500,
+        "etime": BASE + 500,
+        "start": BASE + 510,
+        "end": BASE + 600,
+    }
     done = imported(tmp_path, "pbs", ended() + record(600, "E", **life(Exit_status=0, **again)))
     assert rows(done, "submit", "wait", "preceding_job") == [(0, 10, -1), (500, 10, -1)]
 
@@ -244,8 +301,12 @@ def test_the_same_record_in_two_files_counts_once(tmp_path: Path) -> None:
 
 
 def test_values_with_blanks_and_quotes(tmp_path: Path) -> None:
-    text = ended(jobname='"my job=x 5"', account='"a b"', group="", depend="afterok:1 2 3", user="ann")
-    done = imported(tmp_path, "pbs", text, text.replace("7.head", "8.head").replace('"my job=x 5"', "my job"))
+    text = ended(
+        jobname='"my job=x 5"', account='"a b"', group="", depend="afterok:1 2 3", user="ann"
+    )
+    done = imported(
+        tmp_path, "pbs", text, text.replace("7.head", "8.head").replace('"my job=x 5"', "my job")
+    )
     assert done.document["jobs"]["names"] == {"user": 1, "group": 1, "executable": 2, "queue": 1}
     assert "; Note: group 1 is a b" in done.log.lines
     assert done.document["unknown_fields"] == {}
@@ -253,7 +314,9 @@ def test_values_with_blanks_and_quotes(tmp_path: Path) -> None:
 
 def test_unknown_fields_and_record_types_are_counted(tmp_path: Path) -> None:
     done = imported(
-        tmp_path, "pbs", ended(shoe_size=46) + record(0, "L", "license", x=1) + record(0, "B", "R5.head", x=1)
+        tmp_path,
+        "pbs",
+        ended(shoe_size=46) + record(0, "L", "license", x=1) + record(0, "B", "R5.head", x=1),
     )
     assert done.document["unknown_fields"] == {"shoe_size": 1}
     assert sum(reasons(done, "ignored").values()) == 2
@@ -263,26 +326,38 @@ def test_unknown_fields_and_record_types_are_counted(tmp_path: Path) -> None:
 def test_a_job_may_be_eligible_later_than_submitted(tmp_path: Path) -> None:
     text = ended(etime=BASE + 8)
     done = imported(tmp_path, "pbs", text)
-    assert (rows(done, "wait"), done.document["jobs"]["eligible_later_than_submitted"]) == ([(10,)], 1)
+    assert (rows(done, "wait"), done.document["jobs"]["eligible_later_than_submitted"]) == (
+        [(10,)],
+        1,
+    )
     assert rows(imported(tmp_path, "pbs", text, is_eligible_submit=True), "wait") == [(2,)]
 
 
 def test_filters(tmp_path: Path) -> None:
-    text = ended() + ended(200, "8.head", user="bob", queue="other", ctime=BASE + 50, start=BASE + 60)
+    text = ended() + ended(
+        200, "8.head", user="bob", queue="other", ctime=BASE + 50, start=BASE + 60
+    )
     for options, kept in (
-        ({"users": ("bob",)}, [2]), ({"queues": ("q",)}, [1]), ({"since": str(BASE + 1)}, [2]), ({"before": str(BASE + 50)}, [1]),
+        ({"users": ("bob",)}, [2]),
+        ({"queues": ("q",)}, [1]),
+        ({"since": str(BASE + 1)}, [2]),
+        ({"before": str(BASE + 50)}, [1]),
         ({"since": "2023-11-14T22:13:20", "before": "2023-11-14T22:14:10"}, [1]),
-    ):  # fmt: skip
+    ):
         done = imported(tmp_path, "pbs", text, **options)
         assert [1 if run == 90 else 2 for run in column(done, "run")] == kept, options
 
 
-def test_deletions_in_the_hour_that_comes_twice_follow_the_order_of_the_file(tmp_path: Path) -> None:
+def test_deletions_in_the_hour_that_comes_twice_follow_the_order_of_the_file(
+    tmp_path: Path,
+) -> None:
     # 2023-10-29, Berlin: 02:59:59 is followed by 02:00:00.
     lines = [
-        "10/29/2023 02:10:00;Q;1.head;queue=q", "10/29/2023 02:50:00;D;1.head;requestor=a",
-        "10/29/2023 02:40:00;Q;2.head;queue=q", "10/29/2023 02:45:00;D;2.head;requestor=a",
-    ]  # fmt: skip
+        "10/29/2023 02:10:00;Q;1.head;queue=q",
+        "10/29/2023 02:50:00;D;1.head;requestor=a",
+        "10/29/2023 02:40:00;Q;2.head;queue=q",
+        "10/29/2023 02:45:00;D;2.head;requestor=a",
+    ]
     text = "".join(f"{line}\n" for line in lines) + ended()
     done = imported(tmp_path, "pbs", text, timezone="Europe/Berlin")
     assert rows(done, "submit", "wait")[:2] == [(0, 40 * 60), (90 * 60, 5 * 60)]

@@ -1,4 +1,5 @@
-"""Jobs -> accounting text of three systems -> import -> the same jobs, and a log that everything else takes."""
+"""Jobs -> accounting text of three systems -> import -> the same jobs, and a log that everything
+else takes."""
 
 from __future__ import annotations
 
@@ -31,23 +32,33 @@ ZONES = ("UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/New_York")
 
 @st.composite
 def samples(draw: st.DrawFn) -> list[Sample]:
-    """Return jobs with numbers of their own; submissions cover a year, so also gaps and folds of daylight saving."""
+    """Return jobs with numbers of their own; submissions cover a year, so also gaps and folds of
+    daylight saving."""
     numbers = draw(st.lists(st.integers(1, 99_999), min_size=1, max_size=12, unique=True))
     small = st.integers(0, 5000)
     return [
         Sample(
-            number, BASE + draw(st.integers(0, 366 * 86_400)), draw(small), draw(small), draw(st.integers(1, 3)),
-            draw(st.integers(1, 8)), draw(st.integers(1, 200_000)), draw(st.booleans()),
-            draw(st.sampled_from(["ann", "bob", "zoë"])), draw(st.sampled_from(["long", "short"])),
+            number,
+            BASE + draw(st.integers(0, 366 * 86_400)),
+            draw(small),
+            draw(small),
+            draw(st.integers(1, 3)),
+            draw(st.integers(1, 8)),
+            draw(st.integers(1, 200_000)),
+            draw(st.booleans()),
+            draw(st.sampled_from(["ann", "bob", "zoë"])),
+            draw(st.sampled_from(["long", "short"])),
         )
         for number in numbers
-    ]  # fmt: skip
+    ]
 
 
 def peak(jobs: list[Sample]) -> int:
     """Return the most processors in use: looked at on every start (naive)."""
     instants = [job.start for job in jobs if job.run]
-    in_use = [sum(j.hosts * j.cores for j in jobs if j.run and j.start <= at < j.end) for at in instants]
+    in_use = [
+        sum(j.hosts * j.cores for j in jobs if j.run and j.start <= at < j.end) for at in instants
+    ]
     return max([*in_use, *(job.hosts * job.cores for job in jobs)])
 
 
@@ -57,17 +68,32 @@ def expected(jobs: list[Sample]) -> list[tuple[object, ...]]:
     first = ordered[0].submit
     return [
         (
-            place, job.submit - first, job.wait, job.run, job.hosts * job.cores, job.hosts * job.cores, job.limit,
-            1 if job.is_good else 0, 2048 // (job.hosts * job.cores),
+            place,
+            job.submit - first,
+            job.wait,
+            job.run,
+            job.hosts * job.cores,
+            job.hosts * job.cores,
+            job.limit,
+            1 if job.is_good else 0,
+            2048 // (job.hosts * job.cores),
         )
         for place, job in enumerate(ordered, 1)
-    ]  # fmt: skip
+    ]
 
 
 def rows(done: Imported) -> list[tuple[object, ...]]:
     names = (
-        "job", "submit", "wait", "run", "procs_allocated", "procs_requested", "time_requested", "status", "memory_used",
-    )  # fmt: skip
+        "job",
+        "submit",
+        "wait",
+        "run",
+        "procs_allocated",
+        "procs_requested",
+        "time_requested",
+        "status",
+        "memory_used",
+    )
     return list(zip(*(column(done, name) for name in names), strict=True))
 
 
@@ -86,7 +112,11 @@ def test_jobs_come_back_as_they_were(system: str, jobs: list[Sample], seed: int,
     assert rows(done) == expected(jobs)
     assert done.log.procs == peak(jobs)
     users = dict(
-        zip([job.user for job in sorted(jobs, key=lambda j: (j.submit, j.number))], column(done, "user"), strict=True)
+        zip(
+            [job.user for job in sorted(jobs, key=lambda j: (j.submit, j.number))],
+            column(done, "user"),
+            strict=True,
+        )
     )
     assert len(set(users.values())) == len(users)
     if form == "slurm":
@@ -97,7 +127,10 @@ def test_jobs_come_back_as_they_were(system: str, jobs: list[Sample], seed: int,
 @pytest.mark.parametrize("system", WRITERS)
 def test_the_log_is_valid_and_says_where_it_comes_from(system: str, tmp_path: Path) -> None:
     form, head, write = WRITERS[system]
-    jobs = [Sample(n, BASE + 10 * n, n, 100 * n, 1 + n % 2, 4, 3600, n != 3, f"u{n % 3}", "q") for n in range(1, 20)]
+    jobs = [
+        Sample(n, BASE + 10 * n, n, 100 * n, 1 + n % 2, 4, 3600, n != 3, f"u{n % 3}", "q")
+        for n in range(1, 20)
+    ]
     text = head + "".join(f"{line}\n" for job in jobs for line in write(job, "UTC"))
     done = imported(tmp_path, form, text, notes=("by hand",))
     out = BytesIO()

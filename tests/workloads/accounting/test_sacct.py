@@ -1,4 +1,5 @@
-"""Lines of sacct as the manual shows them: states, steps, arrays, heterogeneous jobs, memory, times of every shape."""
+"""Lines of sacct as the manual shows them: states, steps, arrays, heterogeneous jobs, memory, times
+of every shape."""
 
 from __future__ import annotations
 
@@ -13,11 +14,26 @@ from .samples import SACCT_HEADER, column, imported, reasons
 
 COLUMNS = SACCT_HEADER.split("|")
 JOB = {
-    "JobID": "100", "User": "ann", "Group": "g", "Account": "lab", "JobName": "wrap", "Partition": "compute",
-    "State": "COMPLETED", "Submit": "2024-05-01T10:00:00", "Eligible": "2024-05-01T10:00:00",
-    "Start": "2024-05-01T10:00:10", "End": "2024-05-01T10:01:40", "Elapsed": "00:01:30", "Suspended": "00:00:00",
-    "Timelimit": "01:00:00", "AllocCPUS": "4", "ReqCPUS": "4", "NNodes": "1", "NodeList": "n1", "ReqMem": "4G",
-}  # fmt: skip
+    "JobID": "100",
+    "User": "ann",
+    "Group": "g",
+    "Account": "lab",
+    "JobName": "wrap",
+    "Partition": "compute",
+    "State": "COMPLETED",
+    "Submit": "2024-05-01T10:00:00",
+    "Eligible": "2024-05-01T10:00:00",
+    "Start": "2024-05-01T10:00:10",
+    "End": "2024-05-01T10:01:40",
+    "Elapsed": "00:01:30",
+    "Suspended": "00:00:00",
+    "Timelimit": "01:00:00",
+    "AllocCPUS": "4",
+    "ReqCPUS": "4",
+    "NNodes": "1",
+    "NodeList": "n1",
+    "ReqMem": "4G",
+}
 
 
 def line(columns: list[str] = COLUMNS, **values: str) -> str:
@@ -34,12 +50,21 @@ NEVER = {"Start": "Unknown", "NodeList": "None assigned", "AllocCPUS": "0", "Ela
 @pytest.mark.parametrize(
     ("state", "more", "status"),
     [
-        ("COMPLETED", {}, 1), ("FAILED", {}, 0), ("TIMEOUT", {}, 0), ("OUT_OF_MEMORY", {}, 0), ("NODE_FAIL", {}, 0),
-        ("CANCELLED by 1000", {}, 5), ("CANCELLED+", {}, 5), ("PREEMPTED", {}, 0), ("REQUEUED", {}, 0), ("DEADLINE", {}, 5),
-        ("CANCELLED by 0", NEVER, 5), ("CANCELLED", {**NEVER, "Start": "None"}, 5),
+        ("COMPLETED", {}, 1),
+        ("FAILED", {}, 0),
+        ("TIMEOUT", {}, 0),
+        ("OUT_OF_MEMORY", {}, 0),
+        ("NODE_FAIL", {}, 0),
+        ("CANCELLED by 1000", {}, 5),
+        ("CANCELLED+", {}, 5),
+        ("PREEMPTED", {}, 0),
+        ("REQUEUED", {}, 0),
+        ("DEADLINE", {}, 5),
+        ("CANCELLED by 0", NEVER, 5),
+        ("CANCELLED", {**NEVER, "Start": "None"}, 5),
         ("CANCELLED", {**NEVER, "Start": "2024-05-01T10:01:40"}, 5),
     ],
-)  # fmt: skip
+)
 def test_states(tmp_path: Path, state: str, more: dict[str, str], status: int) -> None:
     other = line(JobID="1")
     done = imported(tmp_path, "slurm", text(other, line(State=state, **more)))
@@ -68,7 +93,9 @@ def test_what_is_not_over_or_not_known_is_counted(tmp_path: Path, state: str) ->
     ],
 )
 def test_time_limits(tmp_path: Path, limit: str, seconds: int) -> None:
-    assert column(imported(tmp_path, "slurm", text(line(Timelimit=limit))), "time_requested") == [seconds]
+    assert column(imported(tmp_path, "slurm", text(line(Timelimit=limit))), "time_requested") == [
+        seconds
+    ]
 
 
 @pytest.mark.parametrize(
@@ -90,21 +117,34 @@ def test_requested_memory(tmp_path: Path, asked: str, each: int) -> None:
 
 def test_steps_hold_the_memory_of_their_job(tmp_path: Path) -> None:
     steps = [
-        line(JobID="100_4.batch", MaxRSS="4000K", NTasks="1"), line(JobID="100_4.extern", MaxRSS="12K", NTasks="1"),
-        line(JobID="100_4.0", MaxRSS="4M", NTasks="2"), line(JobID="100_5.0", MaxRSS="4T", NTasks="2"),
-    ]  # fmt: skip
+        line(JobID="100_4.batch", MaxRSS="4000K", NTasks="1"),
+        line(JobID="100_4.extern", MaxRSS="12K", NTasks="1"),
+        line(JobID="100_4.0", MaxRSS="4M", NTasks="2"),
+        line(JobID="100_5.0", MaxRSS="4T", NTasks="2"),
+    ]
     done = imported(tmp_path, "slurm", text(line(JobID="100_4"), *steps, line(JobID="100_5")))
     assert column(done, "memory_used") == [2048, -1]
 
 
 def test_allocation_from_tres_where_there_are_no_counts(tmp_path: Path) -> None:
-    columns = ["JobIDRaw", "Submit", "Start", "End", "State", "AllocTRES", "ReqTRES", "TimelimitRaw"]
+    columns = [
+        "JobIDRaw",
+        "Submit",
+        "Start",
+        "End",
+        "State",
+        "AllocTRES",
+        "ReqTRES",
+        "TimelimitRaw",
+    ]
     tres = {
         "JobIDRaw": "5",
         "AllocTRES": "billing=8,cpu=8,gres/gpu=1,mem=16G,node=2",
         "ReqTRES": "cpu=6,mem=12000M,node=1",
     }
-    done = imported(tmp_path, "slurm", text(line(columns, **tres, TimelimitRaw="5"), columns=columns))
+    done = imported(
+        tmp_path, "slurm", text(line(columns, **tres, TimelimitRaw="5"), columns=columns)
+    )
     names = ("procs_allocated", "procs_requested", "memory_requested", "time_requested")
     assert [column(done, name)[0] for name in names] == [8, 6, 12000 * 1024 // 8, 300]
 
@@ -118,17 +158,26 @@ def test_a_requeued_job_is_a_row_for_each_record(tmp_path: Path) -> None:
     }
     for state in ("REQUEUED", "NODE_FAIL", "PREEMPTED"):
         done = imported(tmp_path, "slurm", text(line(State=state), line(**again)))
-        assert (column(done, "submit"), column(done, "preceding_job"), column(done, "think_time")) == (
+        assert (
+            column(done, "submit"),
+            column(done, "preceding_job"),
+            column(done, "think_time"),
+        ) == (
             [0, 105],
             [-1, 1],
             [-1, 5],
         )
-    assert column(imported(tmp_path, "slurm", text(line(), line(**again))), "preceding_job") == [-1, -1]
+    assert column(imported(tmp_path, "slurm", text(line(), line(**again))), "preceding_job") == [
+        -1,
+        -1,
+    ]
 
 
 def test_components_of_a_heterogeneous_job_are_one_job(tmp_path: Path) -> None:
     done = imported(
-        tmp_path, "slurm", text(line(JobID="7+0"), line(JobID="7+1", AllocCPUS="2", ReqCPUS="2"), line(JobID="8"))
+        tmp_path,
+        "slurm",
+        text(line(JobID="7+0"), line(JobID="7+1", AllocCPUS="2", ReqCPUS="2"), line(JobID="8")),
     )
     assert column(done, "procs_allocated") == [6, 4]
 
@@ -140,15 +189,28 @@ def test_suspended_time_is_not_run_time(tmp_path: Path) -> None:
 
 def test_times_with_a_zone_and_in_seconds(tmp_path: Path) -> None:
     by_zone = line(
-        JobID="1", Submit="2024-05-01T12:00:00+0200", Start="2024-05-01T10:00:10Z", End="2024-05-01T12:01:40+02:00"
+        JobID="1",
+        Submit="2024-05-01T12:00:00+0200",
+        Start="2024-05-01T10:00:10Z",
+        End="2024-05-01T12:01:40+02:00",
     )
-    by_seconds = line(JobID="2", Submit="1714557600", Start="1714557610", End="1714557700", Eligible="1714557600")
+    by_seconds = line(
+        JobID="2", Submit="1714557600", Start="1714557610", End="1714557700", Eligible="1714557600"
+    )
     done = imported(tmp_path, "slurm", text(by_zone, by_seconds, line(JobID="3")), timezone="UTC")
-    assert (column(done, "submit"), column(done, "wait"), column(done, "run")) == ([0] * 3, [10] * 3, [90] * 3)
+    assert (column(done, "submit"), column(done, "wait"), column(done, "run")) == (
+        [0] * 3,
+        [10] * 3,
+        [90] * 3,
+    )
 
 
 def test_a_fold_is_decided_by_the_elapsed_time(tmp_path: Path) -> None:
-    times = {"Submit": "2024-10-27T01:00:00", "Eligible": "2024-10-27T01:00:00", "Start": "2024-10-27T01:30:00"}
+    times = {
+        "Submit": "2024-10-27T01:00:00",
+        "Eligible": "2024-10-27T01:00:00",
+        "Start": "2024-10-27T01:30:00",
+    }
     once = line(JobID="1", **times, End="2024-10-27T02:30:00", Elapsed="01:00:00")
     twice = line(JobID="2", **times, End="2024-10-27T02:30:00", Elapsed="02:00:00")
     done = imported(tmp_path, "slurm", text(once, twice), timezone="Europe/Berlin")
@@ -162,10 +224,14 @@ def test_a_gap_is_counted_and_elapsed_time_holds(tmp_path: Path) -> None:
         "Start": "2024-03-31T01:30:00",
         "End": "2024-03-31T03:30:00",
     }
-    done = imported(tmp_path, "slurm", text(line(**times, Elapsed="01:00:00")), timezone="Europe/Berlin")
+    done = imported(
+        tmp_path, "slurm", text(line(**times, Elapsed="01:00:00")), timezone="Europe/Berlin"
+    )
     assert (column(done, "run"), done.document["time"]["gaps"]) == ([3600], 0)
     inside = times | {"End": "2024-03-31T02:30:00"}
-    done = imported(tmp_path, "slurm", text(line(**inside, Elapsed="01:00:00")), timezone="Europe/Berlin")
+    done = imported(
+        tmp_path, "slurm", text(line(**inside, Elapsed="01:00:00")), timezone="Europe/Berlin"
+    )
     assert (column(done, "run"), done.document["time"]["gaps"]) == ([3600], 1)
 
 
@@ -178,17 +244,27 @@ def test_parsable_with_a_bar_at_the_end_and_bars_in_names(tmp_path: Path) -> Non
 
 def test_bars_in_a_free_text_at_the_end(tmp_path: Path) -> None:
     columns = [*COLUMNS, "SubmitLine"]
-    lines = [line(columns, JobID=str(n), SubmitLine=said) for n, said in ((1, "sbatch a"), (2, "sbatch --wrap=a|b|c"))]
-    done = imported(tmp_path, "slurm", text(*lines, line(columns, JobID="3", JobName="x|y"), columns=columns))
+    lines = [
+        line(columns, JobID=str(n), SubmitLine=said)
+        for n, said in ((1, "sbatch a"), (2, "sbatch --wrap=a|b|c"))
+    ]
+    done = imported(
+        tmp_path, "slurm", text(*lines, line(columns, JobID="3", JobName="x|y"), columns=columns)
+    )
     assert (column(done, "run"), reasons(done)) == ([90, 90, 90], {})
     assert done.document["jobs"]["names"]["executable"] == 2
-    assert reasons(done, "adjusted") == {"bars inside a job's name or another free text: part of it": 2}
+    assert reasons(done, "adjusted") == {
+        "bars inside a job's name or another free text: part of it": 2
+    }
 
 
 def test_files_with_headers_of_their_own_and_a_header_in_the_middle(tmp_path: Path) -> None:
     other = ["State", "JobID", "End", "Start", "Submit", "NCPUS", "Comment"]
     done = imported(
-        tmp_path, "slurm", text(line()) + text(line(other, JobID="2", NCPUS="9"), columns=other), text(line(JobID="3"))
+        tmp_path,
+        "slurm",
+        text(line()) + text(line(other, JobID="2", NCPUS="9"), columns=other),
+        text(line(JobID="3")),
     )
     assert column(done, "procs_allocated") == [9, 4, 4]
     assert done.document["unknown_fields"] == {"comment": 1}
@@ -199,7 +275,10 @@ def test_files_with_headers_of_their_own_and_a_header_in_the_middle(tmp_path: Pa
     [
         (line(), "is not a header line of sacct"),
         ("JobID|User|State\n", "no column submit, start, end"),
-        (SACCT_HEADER + "\n", "no job that ran can be made of these records: they contain no record"),
+        (
+            SACCT_HEADER + "\n",
+            "no job that ran can be made of these records: they contain no record",
+        ),
         (SACCT_HEADER + "\nx|y\n", "1 x not as many fields as the header has columns (first:"),
     ],
 )
@@ -219,11 +298,14 @@ def test_the_command_that_is_proposed_prints_every_column_that_is_needed() -> No
 @pytest.mark.parametrize(
     ("given", "names"),
     [
-        ("n1", ["n1"]), ("n[01-03,7],login1", ["n01", "n02", "n03", "n7", "login1"]),
+        ("n1", ["n1"]),
+        ("n[01-03,7],login1", ["n01", "n02", "n03", "n7", "login1"]),
         ("a[1-2]b[3,5]", ["a1b3", "a1b5", "a2b3", "a2b5"]),
-        ("n[x]", ["nx"]), ("", []), ("n[", ["n"]),
+        ("n[x]", ["nx"]),
+        ("", []),
+        ("n[", ["n"]),
     ],
-)  # fmt: skip
+)
 def test_host_lists(given: str, names: list[str]) -> None:
     assert sorted(host_names(given)) == sorted(names)
 

@@ -9,13 +9,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-LOG = gzip.compress(b"; MaxProcs: 8\n" + b"1 0 0 10 4 -1 -1 4 20 -1 1 1 1 1 1 1 -1 -1\n" * 4000, mtime=0)
+LOG = gzip.compress(
+    b"; MaxProcs: 8\n" + b"1 0 0 10 4 -1 -1 4 20 -1 1 1 1 1 1 1 -1 -1\n" * 4000, mtime=0
+)
 """What stands for a log of the archive: packed, a few kilobytes."""
 
 Answer = Callable[[BaseHTTPRequestHandler, bytes], None]
 
 
-def whole(handler: BaseHTTPRequestHandler, body: bytes, *, said: int | None = None, **headers: str) -> None:
+def whole(
+    handler: BaseHTTPRequestHandler, body: bytes, *, said: int | None = None, **headers: str
+) -> None:
     """Send a body, with the length that is said of it."""
     handler.send_response(200)
     handler.send_header("Content-Length", str(len(body) if said is None else said))

@@ -1,4 +1,5 @@
-"""The catalogue: whole, of one form, its checksums those of the files, its logs found by names as people type them."""
+"""The catalogue: whole, of one form, its checksums those of the files, its logs found by names as
+people type them."""
 
 from __future__ import annotations
 
@@ -54,12 +55,20 @@ def test_what_the_catalogue_says_of_a_log_that_is_at_hand_is_so(entry, version) 
 @pytest.mark.parametrize(
     ("name", "found", "kind"),
     [
-        ("KTH-SP2", "KTH-SP2", None), ("kth-sp2", "KTH-SP2", None), ("kth_sp2", "KTH-SP2", None), ("KTHSP2", "KTH-SP2", None),
-        ("KTH-SP2-1996-2.1-cln.swf.gz", "KTH-SP2", CLEANED), ("kth-sp2-1996-2", "KTH-SP2", UNFILTERED),
-        ("ctc-sp2-1995.swf", "CTC-SP2-1995", None), ("das2 fs3", "DAS2-fs3", None), ("SDSC-Par-1996", "SDSC-Par-1996", None),
+        ("KTH-SP2", "KTH-SP2", None),
+        ("kth-sp2", "KTH-SP2", None),
+        ("kth_sp2", "KTH-SP2", None),
+        ("KTHSP2", "KTH-SP2", None),
+        ("KTH-SP2-1996-2.1-cln.swf.gz", "KTH-SP2", CLEANED),
+        ("kth-sp2-1996-2", "KTH-SP2", UNFILTERED),
+        ("ctc-sp2-1995.swf", "CTC-SP2-1995", None),
+        ("das2 fs3", "DAS2-fs3", None),
+        ("SDSC-Par-1996", "SDSC-Par-1996", None),
     ],
-)  # fmt: skip
-def test_a_log_is_found_by_names_as_people_type_them(name: str, found: str, kind: str | None) -> None:
+)
+def test_a_log_is_found_by_names_as_people_type_them(
+    name: str, found: str, kind: str | None
+) -> None:
     entry, chosen = CATALOGUE.find(name)
     assert (entry.name, chosen) == (found, kind)
 
@@ -70,7 +79,10 @@ def test_a_log_is_found_by_names_as_people_type_them(name: str, found: str, kind
         ("KTH", r"did you mean KTH-SP2\?"),
         ("KTH-SP3", r"did you mean KTH-SP2\?"),
         ("blue", r"no such log \(qbatch trace catalogue lists them\)|did you mean"),
-        ("SDSC", r"did you mean SDSC-Par-1995 or SDSC-Par-1996 or SDSC-SP2 or SDSC-BLUE or SDSC-DS\?"),
+        (
+            "SDSC",
+            r"did you mean SDSC-Par-1995 or SDSC-Par-1996 or SDSC-SP2 or SDSC-BLUE or SDSC-DS\?",
+        ),
         ("", r"'': the catalogue has no such log \(qbatch trace catalogue lists them\)"),
         ("../etc/passwd", r"no such log"),
     ],
@@ -83,13 +95,21 @@ def test_a_name_that_no_log_has_is_refused_with_the_nearest(name: str, said: str
 def test_a_version_that_the_catalogue_does_not_know_is_refused() -> None:
     entry, _ = CATALOGUE.find("HPC2N")
     assert entry.chosen(None).kind == entry.chosen(CLEANED).kind == CLEANED
-    with pytest.raises(UsageError, match="HPC2N: the catalogue knows no unfiltered version of it; there is: cleaned"):
+    with pytest.raises(
+        UsageError,
+        match="HPC2N: the catalogue knows no unfiltered version of it; there is: cleaned",
+    ):
         entry.chosen(UNFILTERED)
 
 
-def test_a_log_that_is_no_file_but_public_is_pointed_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_is_no_file_but_public_is_pointed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"log 'kth-sp2': no such file; it is a public log: qbatch trace get KTH-SP2 fetches"):
+    with pytest.raises(
+        InputError,
+        match=r"log 'kth-sp2': no such file; it is a public log: qbatch trace get KTH-SP2 fetches",
+    ):
         read_log("kth-sp2")
     (tmp_path / "mine.swf").touch()
     with pytest.raises(InputError, match=r"no such file; did you mean 'mine.swf'\?"):

@@ -1,9 +1,9 @@
-"""The model one job at a time, as docs/spec/workloads.md 2.1 defines it: no arrays, the walk through the half hours, pending
-arrivals.
+"""The model one job at a time, as docs/spec/workloads.md 2.1 defines it: no arrays, the walk
+through the half hours, pending arrivals.
 
-It takes the same draws as qbatch.workloads.lublin (element k of each stream is of job k of its kind) and the same quantised
-weights of the half hours.  Everything else is written again, with the logarithms of the C library and exact fractions for the
-clock.
+It takes the same draws as qbatch.workloads.lublin (element k of each stream is of job k of its
+kind) and the same quantised weights of the half hours.  Everything else is written again, with the
+logarithms of the C library and exact fractions for the clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ class LiteralStream:
     def __init__(self, parameters: Parameters, streams: Streams, procs: int, jobs: int) -> None:
         self.parameters, self.streams, self.procs, self.jobs = parameters, streams, procs, jobs
         self.drawn: dict[tuple[int, int], list[float]] = {}
-        self.weights = [Fraction(int(each), WEIGHT_UNIT) for each in bucket_weights(parameters.anum, parameters.bnum)]
+        self.weights = [
+            Fraction(int(each), WEIGHT_UNIT)
+            for each in bucket_weights(parameters.anum, parameters.bnum)
+        ]
         self.bucket = 0
         self.points = self.remainder = Fraction(0)
         self.clock = 0
@@ -31,7 +34,9 @@ class LiteralStream:
 
     def draw(self, quantity: int, attempt: int, job: int) -> float:
         if (quantity, attempt) not in self.drawn:
-            self.drawn[quantity, attempt] = self.streams.fractions(quantity, attempt, self.jobs + 1).tolist()
+            self.drawn[quantity, attempt] = self.streams.fractions(
+                quantity, attempt, self.jobs + 1
+            ).tolist()
         return self.drawn[quantity, attempt][job]
 
     def gamma(self, shape: float, scale: float, first: float, second: float) -> float | None:
@@ -47,8 +52,12 @@ class LiteralStream:
     def gap(self) -> Fraction:
         attempt = 0
         while True:
-            first, second = (self.draw(each, attempt, self.arrived) for each in (GAP_FIRST, GAP_SECOND))
-            value = self.gamma(self.parameters.aarr * self.parameters.arar, self.parameters.barr, first, second)
+            first, second = (
+                self.draw(each, attempt, self.arrived) for each in (GAP_FIRST, GAP_SECOND)
+            )
+            value = self.gamma(
+                self.parameters.aarr * self.parameters.arar, self.parameters.barr, first, second
+            )
             if value is not None and value <= 13:
                 return Fraction(floor(exp(value) / 1800 * WEIGHT_UNIT), WEIGHT_UNIT)
             attempt += 1
@@ -99,8 +108,12 @@ class LiteralStream:
 def literal_jobs(
     sets: tuple[Parameters, ...], numbers: tuple[int, ...], seed: int, procs: int, jobs: int
 ) -> list[tuple[int, int, int, int]]:
-    """Return arrival, run time, processors and kind of each job; of two pending at one instant, the first kind's."""
-    kinds = [LiteralStream(each, Streams(seed, n), procs, jobs) for each, n in zip(sets, numbers, strict=True)]
+    """Return arrival, run time, processors and kind of each job; of two pending at one instant, the
+    first kind's."""
+    kinds = [
+        LiteralStream(each, Streams(seed, n), procs, jobs)
+        for each, n in zip(sets, numbers, strict=True)
+    ]
     found = []
     for _ in range(jobs):
         kind = min(range(len(kinds)), key=lambda each: (kinds[each].clock, each))

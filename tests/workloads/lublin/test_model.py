@@ -1,4 +1,5 @@
-"""Logs of the model: against the model one job at a time and its expectations; other machines, loads, what is refused."""
+"""Logs of the model: against the model one job at a time and its expectations; other machines,
+loads, what is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +16,15 @@ import pytest
 from qbatch.model.errors import UsageError
 from qbatch.workloads import Log, facts, lublin, machine_procs, read_log, write_log
 from qbatch.workloads.findings import findings
-from qbatch.workloads.lublin import BATCH, INTERACTIVE, TYPELESS, TYPES, Parameters, Streams, generate_lublin
+from qbatch.workloads.lublin import (
+    BATCH,
+    INTERACTIVE,
+    TYPELESS,
+    TYPES,
+    Parameters,
+    Streams,
+    generate_lublin,
+)
 from tests.workloads.samples import same, written
 
 from .expected import expected, size_probabilities
@@ -36,11 +45,14 @@ def many() -> dict[str, Log]:
     return {types: generate_lublin(jobs=MANY, types=types, seed=7) for types in TYPES}
 
 
-# ---------------------------------------------------------------------------------------------- one job at a time
+# ---------------------------------------------------------------------------------------------- one
+# job at a time
 
 
 @pytest.mark.parametrize("types", TYPES)
-@pytest.mark.parametrize(("seed", "procs"), [(0, 128), (1, 10), (2, 100), (3, 1024), (4, 2048), (5, 430)])
+@pytest.mark.parametrize(
+    ("seed", "procs"), [(0, 128), (1, 10), (2, 100), (3, 1024), (4, 2048), (5, 430)]
+)
 def test_it_is_the_model_one_job_at_a_time(types: str, seed: int, procs: int) -> None:
     if procs == 10 and types != "none":
         procs = 48
@@ -53,7 +65,8 @@ def test_it_is_the_model_one_job_at_a_time(types: str, seed: int, procs: int) ->
     assert made == [(submit, run, size, queue[kind]) for submit, run, size, kind in literal]
 
 
-# ---------------------------------------------------------------------------------------------- expectations
+# ----------------------------------------------------------------------------------------------
+# expectations
 
 
 @pytest.mark.parametrize(
@@ -94,11 +107,18 @@ def test_every_size_is_as_frequent_as_in_the_model(types: str, procs: int) -> No
     parameters = lublin.for_machine(TYPES[types][0], procs)
     probability = size_probabilities(parameters, procs)
     jobs = 50_000
-    size, count = np.unique(generate_lublin(jobs=jobs, procs=procs, types=types, seed=3)["procs_allocated"], return_counts=True)
+    size, count = np.unique(
+        generate_lublin(jobs=jobs, procs=procs, types=types, seed=3)["procs_allocated"],
+        return_counts=True,
+    )
     found = dict(zip(size.tolist(), count.tolist(), strict=True))
     assert set(found) <= set(probability)
     # Chi-squared, sizes of fewer than 10 expected jobs taken together.
-    cells = [(found.get(each, 0), jobs * share) for each, share in probability.items() if jobs * share >= 10]
+    cells = [
+        (found.get(each, 0), jobs * share)
+        for each, share in probability.items()
+        if jobs * share >= 10
+    ]
     cells.append(tuple(jobs - sum(column) for column in zip(*cells, strict=True)))  # type: ignore[arg-type]
     distance = sum((have - mean) ** 2 / max(mean, 1.0) for have, mean in cells)
     freedom = len(cells) - 1
@@ -106,19 +126,25 @@ def test_every_size_is_as_frequent_as_in_the_model(types: str, procs: int) -> No
 
 
 def test_typeless_jobs_fall_into_the_classes_of_scojo_pect(many: dict[str, Log]) -> None:
-    # docs/spec/papers.md 4.9: jobs 63.7/19.7/16.6 %, work 0.5/25.8/73.7 %, sizes 8.7/16.6/20.2 of short, medium and long jobs.
+    # docs/spec/papers.md 4.9: jobs 63.7/19.7/16.6 %, work 0.5/25.8/73.7 %, sizes 8.7/16.6/20.2 of
+    # short, medium and long jobs.
     printed = ((63.7, 19.7, 16.6), (0.5, 25.8, 73.7), (8.7, 16.6, 20.2))
     exact = expected(TYPELESS, 128)
     assert [100 * each for each in exact.class_jobs] == pytest.approx(printed[0], abs=0.1)
     assert [100 * each for each in exact.class_work] == pytest.approx(printed[1], abs=0.15)
     assert exact.class_procs == pytest.approx(printed[2], abs=0.07)
-    size, run = many["none"]["procs_allocated"].astype(np.int64), many["none"]["run"].astype(np.int64)
+    size, run = (
+        many["none"]["procs_allocated"].astype(np.int64),
+        many["none"]["run"].astype(np.int64),
+    )
     class_ = np.searchsorted([600, 10_800], run, side="right")
     jobs = np.bincount(class_) / MANY
     assert (100 * jobs).tolist() == pytest.approx(printed[0], abs=0.4)
     work = np.bincount(class_, size * run)
     assert (100 * work / work.sum()).tolist() == pytest.approx(printed[1], abs=0.8)
-    assert (np.bincount(class_, size) / (jobs * MANY)).tolist() == pytest.approx(printed[2], abs=0.3)
+    assert (np.bincount(class_, size) / (jobs * MANY)).tolist() == pytest.approx(
+        printed[2], abs=0.3
+    )
 
 
 def test_larger_jobs_run_longer(many: dict[str, Log]) -> None:
@@ -127,11 +153,16 @@ def test_larger_jobs_run_longer(many: dict[str, Log]) -> None:
 
 
 def test_arrivals_follow_the_hours_of_the_day(many: dict[str, Log]) -> None:
-    # The clock of the model loses the fraction of a second of each gap: arrival k is up to k seconds early.
+    # The clock of the model loses the fraction of a second of each gap: arrival k is up to k
+    # seconds early.
     for types in ("none", "batch", "interactive"):
         parameters = TYPES[types][0]
-        upto = np.concatenate(([0], np.cumsum(lublin.bucket_weights(parameters.anum, parameters.bnum))))
-        points = np.cumsum(lublin.gap_points(parameters, Streams(7, STREAMS[parameters.name]), 5000))
+        upto = np.concatenate(
+            ([0], np.cumsum(lublin.bucket_weights(parameters.anum, parameters.bnum)))
+        )
+        points = np.cumsum(
+            lublin.gap_points(parameters, Streams(7, STREAMS[parameters.name]), 5000)
+        )
         within_s = np.interp(points % upto[-1], upto, np.arange(49) * 1800.0)
         early_s = points // upto[-1] * 86_400 + within_s - many[types]["submit"][:5000]
         assert (early_s > -0.01).all()
@@ -139,10 +170,14 @@ def test_arrivals_follow_the_hours_of_the_day(many: dict[str, Log]) -> None:
         assert np.diff(early_s).max() <= 1.01
 
 
-def test_an_arrival_that_pays_for_a_half_hour_exactly_comes_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_arrival_that_pays_for_a_half_hour_exactly_comes_at_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     weights = lublin.bucket_weights(TYPELESS.anum, TYPELESS.bnum)
     monkeypatch.setattr(lublin, "gap_points", lambda parameters, streams, jobs: np.tile(weights, 3))
-    assert lublin.arrival_times(TYPELESS, Streams(1, 2), 144).tolist() == [1800 * each for each in range(1, 145)]
+    assert lublin.arrival_times(TYPELESS, Streams(1, 2), 144).tolist() == [
+        1800 * each for each in range(1, 145)
+    ]
 
 
 def test_two_types_share_a_log_each_with_its_own_jobs(many: dict[str, Log]) -> None:
@@ -158,7 +193,8 @@ def test_two_types_share_a_log_each_with_its_own_jobs(many: dict[str, Log]) -> N
             assert own.tolist() == many[types][name][: len(own)].tolist()
 
 
-# ---------------------------------------------------------------------------------------------- machines
+# ----------------------------------------------------------------------------------------------
+# machines
 
 
 def test_on_the_machine_of_the_paper_the_sets_are_the_published_ones() -> None:
@@ -171,7 +207,9 @@ def test_on_the_machine_of_the_paper_the_sets_are_the_published_ones() -> None:
 def test_on_another_machine_sizes_go_up_to_it_and_not_beyond(procs: int) -> None:
     parameters = lublin.for_machine(TYPELESS, procs)
     assert parameters.uhi == pytest.approx(np.log2(procs), abs=1e-11)
-    assert parameters.umed == pytest.approx(max(np.log2(procs) - 2.5, 0.8 + (np.log2(procs) - 0.8) / 3), abs=1e-11)
+    assert parameters.umed == pytest.approx(
+        max(np.log2(procs) - 2.5, 0.8 + (np.log2(procs) - 0.8) / 3), abs=1e-11
+    )
     log = generate_lublin(jobs=4000, procs=procs, seed=2)
     assert machine_procs(log.header) == procs
     assert 0.9 * procs < log["procs_allocated"].max() <= procs
@@ -184,7 +222,8 @@ def test_sizes_may_be_set() -> None:
     assert "ulow=1.0 umed=2.0 uhi=3.0 uprob=0.5" in " ".join(log.header.notes)
 
 
-# ---------------------------------------------------------------------------------------------- loads
+# ----------------------------------------------------------------------------------------------
+# loads
 
 
 @pytest.mark.parametrize("types", TYPES)
@@ -193,7 +232,9 @@ def test_the_load_asked_for_is_reached(types: str, load: float) -> None:
     log = generate_lublin(jobs=2000, procs=256, types=types, seed=5, load=load)
     assert facts(log)["load"]["offered"] == pytest.approx(load, rel=0.0005)
     plain = generate_lublin(jobs=2000, procs=256, types=types, seed=5)
-    assert [log[name].tolist() for name in ("run", "procs_allocated")] == [plain[n].tolist() for n in ("run", "procs_allocated")]
+    assert [log[name].tolist() for name in ("run", "procs_allocated")] == [
+        plain[n].tolist() for n in ("run", "procs_allocated")
+    ]
     ratio = (log["submit"][-1] - log["submit"][0]) / (plain["submit"][-1] - plain["submit"][0])
     assert np.abs(log["submit"] - plain["submit"] * ratio).max() <= 2
 
@@ -214,7 +255,8 @@ def test_the_load_of_wide_machines_is_summed_without_overflow() -> None:
     assert facts(log)["load"]["offered"] == pytest.approx(0.5, rel=0.0005)
 
 
-# ---------------------------------------------------------------------------------------------- the log
+# ---------------------------------------------------------------------------------------------- the
+# log
 
 
 def test_the_bytes_are_these_on_every_machine() -> None:
@@ -253,12 +295,28 @@ def test_another_seed_is_another_log() -> None:
 
 
 def test_it_is_written_and_read_again_and_says_how_it_was_made(tmp_path: Path) -> None:
-    log = generate_lublin(jobs=700, procs=64, types="both", seed=9, load=0.75, estimates="tsafrir", estimate_max=200_000)
+    log = generate_lublin(
+        jobs=700,
+        procs=64,
+        types="both",
+        seed=9,
+        load=0.75,
+        estimates="tsafrir",
+        estimate_max=200_000,
+    )
     read = read_log(written(tmp_path, text(log)))
     assert same(log, read)
-    assert (len(read), read.header.max_jobs, machine_procs(read.header), read.header.max_runtime) == (700, 700, 64, 200_000)
+    assert (
+        len(read),
+        read.header.max_jobs,
+        machine_procs(read.header),
+        read.header.max_runtime,
+    ) == (700, 700, 64, 200_000)
     notes = read.header.notes
-    command = "--jobs 700 --procs 64 --types both --seed 9 --load 0.75 --estimates tsafrir --estimate-max 200000"
+    command = (
+        "--jobs 700 --procs 64 --types both --seed 9 --load 0.75 --estimates tsafrir "
+        "--estimate-max 200000"
+    )
     assert notes[0] == f"made by qbatch generate lublin {command}"
     assert "Lublin and Feitelson 2003" in notes[1]
     assert [note.partition(":")[0] for note in notes[2:4]] == ["interactive", "batch"]
@@ -283,7 +341,10 @@ def test_estimates_are_exact_unless_others_are_asked_for() -> None:
         ({"procs": 0}, "--procs is 0; use 2 to"),
         ({"procs": 1}, "give another of --ulow, --umed, --uhi or more --procs"),
         ({"procs": 2**31}, "--procs is 2147483648"),
-        ({"types": "interactive", "procs": 4}, "sizes of interactive jobs on 4 processors: ULow 1, UMed 0.833333, UHi 0.5"),
+        (
+            {"types": "interactive", "procs": 4},
+            "sizes of interactive jobs on 4 processors: ULow 1, UMed 0.833333, UHi 0.5",
+        ),
         ({"types": "bach"}, "did you mean 'batch'"),
         ({"seed": -1}, "--seed is -1"),
         ({"load": 0.0}, "--load is 0"),

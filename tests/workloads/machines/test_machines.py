@@ -25,9 +25,17 @@ TABLE_2 = [
 
 def test_the_origin_2000_is_that_of_table_2() -> None:
     machine = load_machine("origin2000")
-    read = [(host.name, host.cpus, host.memory / GB, host.serves, dict(host.limits)) for host in machine.hosts]
+    read = [
+        (host.name, host.cpus, host.memory / GB, host.serves, dict(host.limits))
+        for host in machine.hosts
+    ]
     assert read == TABLE_2
-    assert (machine.procs, machine.widest_job, machine.single_host, machine.per_user) == (960, 128, True, None)
+    assert (machine.procs, machine.widest_job, machine.single_host, machine.per_user) == (
+        960,
+        128,
+        True,
+        None,
+    )
     memory = sum(host.memory for host in machine.hosts)
     assert memory == 336 * GB
     assert memory / 2**20 / machine.procs == 358.4, "the constant under table 3"
@@ -47,7 +55,9 @@ def test_its_classes_are_those_of_table_1() -> None:
         "mt": (200 * hours, None, 180 * hours, 48, False),
         "lt": (400 * hours, None, 360 * hours, 20, False),
     }
-    sizes = {name: (each.procs, each.memory) for name, each in classes.items() if each.kind == "size"}
+    sizes = {
+        name: (each.procs, each.memory) for name, each in classes.items() if each.kind == "size"
+    }
     assert sizes == {"sj": (8, 2 * GB), "mj": (16, 4 * GB), "lj": (64, 16 * GB)}
 
 
@@ -65,9 +75,13 @@ def test_a_file_of_the_name_wins_and_a_folder_does_not(
 
 
 def test_what_is_neither_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"origin200: machine file cannot be read .*did you mean 'origin2000'"):
+    with pytest.raises(
+        InputError, match=r"origin200: machine file cannot be read .*did you mean 'origin2000'"
+    ):
         load_machine("origin200")
-    with pytest.raises(InputError, match=r"none\.toml: .*name a file, or a machine that is shipped: origin2000"):
+    with pytest.raises(
+        InputError, match=r"none\.toml: .*name a file, or a machine that is shipped: origin2000"
+    ):
         load_machine(str(tmp_path / "none.toml"))
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="binary: machine file cannot be read"):

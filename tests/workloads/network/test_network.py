@@ -19,7 +19,16 @@ SAMPLES = 200_000
 
 def test_the_table_of_the_bounded_normal_is_that_of_the_paper() -> None:
     table = np.diff(np.concatenate([[0.0], Network().cumulative()]))
-    printed = [0.00041035, 0.00188156, 0.00693904, 0.02058470, 0.04912376, 0.09431332, 0.14568448, 0.18106279]
+    printed = [
+        0.00041035,
+        0.00188156,
+        0.00693904,
+        0.02058470,
+        0.04912376,
+        0.09431332,
+        0.14568448,
+        0.18106279,
+    ]
     assert np.allclose(table, printed + printed[::-1], atol=5e-9)
     assert abs(float((table * np.arange(1, 17)).sum()) - 8.5) < 1e-9
 
@@ -65,9 +74,12 @@ def _sample(which: str, variation: float) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("variation", "survivors"),
-    [(1.0, (0.60653, 0.36788, 0.13534, 0.00674, 0.00005)), (2.0, (0.44140, 0.22726, 0.10235, 0.04097, 0.01173)),
-     (4.0, (0.38728, 0.16127, 0.04619, 0.02364, 0.01727))],
-)  # fmt: skip
+    [
+        (1.0, (0.60653, 0.36788, 0.13534, 0.00674, 0.00005)),
+        (2.0, (0.44140, 0.22726, 0.10235, 0.04097, 0.01173)),
+        (4.0, (0.38728, 0.16127, 0.04619, 0.02364, 0.01727)),
+    ],
+)
 def test_demands_have_their_moments(variation: float, survivors: tuple[float, ...]) -> None:
     which = "exponential" if variation == 1.0 else "erlang"
     seconds = _sample(which, variation)
@@ -78,7 +90,9 @@ def test_demands_have_their_moments(variation: float, survivors: tuple[float, ..
     rng = np.random.default_rng(3)
     for u1, u2, u3 in rng.random((300, 3)).tolist():
         ours = kernels.microseconds(
-            kernels.exponential(1.0, u1) if which == "exponential" else kernels.erlang(1.0, variation, u1, u2, u3)
+            kernels.exponential(1.0, u1)
+            if which == "exponential"
+            else kernels.erlang(1.0, variation, u1, u2, u3)
         )
         theirs = (
             network_oracle.exponential(1.0, u1)
@@ -91,10 +105,14 @@ def test_demands_have_their_moments(variation: float, survivors: tuple[float, ..
 def test_draws_belong_to_the_visit_whatever_was_drawn_before() -> None:
     one, other = (NetworkDraws(Network(variation=4.0, error=0.3), 5) for _ in range(2))
     wanted = {
-        (job, visit): one.visit(job, visit, is_normal=False, is_erlang=True).tolist() for job in range(3) for visit in range(4)
+        (job, visit): one.visit(job, visit, is_normal=False, is_erlang=True).tolist()
+        for job in range(3)
+        for visit in range(4)
     }
     for job, visit in reversed(list(wanted)):
-        assert other.visit(job, visit, is_normal=False, is_erlang=True).tolist() == wanted[job, visit]
+        assert (
+            other.visit(job, visit, is_normal=False, is_erlang=True).tolist() == wanted[job, visit]
+        )
         assert other.io_time(job, visit) == one.io_time(job, visit)
     assert len({str(tasks) for tasks in wanted.values()}) == len(wanted)
     later = NetworkDraws(Network(variation=4.0, error=0.3, replication=1), 5)
@@ -110,7 +128,10 @@ def test_policies_share_the_route_and_first_stage_whatever_distribution_is_in_fo
 
 def test_an_estimate_is_within_its_error() -> None:
     tasks = np.concatenate(
-        [NetworkDraws(Network(error=0.3), 1).visit(0, visit, is_normal=False, is_erlang=False) for visit in range(300)]
+        [
+            NetworkDraws(Network(error=0.3), 1).visit(0, visit, is_normal=False, is_erlang=False)
+            for visit in range(300)
+        ]
     )
     shares = tasks[:, kernels.ESTIMATE] / np.maximum(tasks[:, kernels.DEMAND], 1)
     long = tasks[:, kernels.DEMAND] > 1000
@@ -122,12 +143,22 @@ def test_an_estimate_is_within_its_error() -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("closed:N=0", "N=0"), ("closed:C=0.9", "C=0.9"), ("closed:P=0", "P=0"), ("closed:E=1.1", "E=1.1"),
-        ("closed:length=0", "length=0"), ("closed:x=0", "x=0"), ("closed:d=-1", "d=-1"), ("closed:Q=1", "'Q'"),
-        ("closed:N=four", "N=four"), ("clsed:N=1", "'closed'"), ("closed:P=6,servers=4", "servers=4"),
-        ("closed:N=2,N=3", "twice"), ("closed:N", "name=value"), ("closed:demand=normal", "normal"),
+        ("closed:N=0", "N=0"),
+        ("closed:C=0.9", "C=0.9"),
+        ("closed:P=0", "P=0"),
+        ("closed:E=1.1", "E=1.1"),
+        ("closed:length=0", "length=0"),
+        ("closed:x=0", "x=0"),
+        ("closed:d=-1", "d=-1"),
+        ("closed:Q=1", "'Q'"),
+        ("closed:N=four", "N=four"),
+        ("clsed:N=1", "'closed'"),
+        ("closed:P=6,servers=4", "servers=4"),
+        ("closed:N=2,N=3", "twice"),
+        ("closed:N", "name=value"),
+        ("closed:demand=normal", "normal"),
     ],
-)  # fmt: skip
+)
 def test_what_is_out_of_range_is_refused_by_name(text: str, named: str) -> None:
     with pytest.raises(UsageError, match=named):
         read_network(text)
@@ -144,6 +175,11 @@ def test_a_network_is_named_as_it_is_typed() -> None:
     assert read_network(text).name == text
     assert read_network("closed").name == "closed"
     machine = read_network("closed:P=8,servers=2").machine()
-    assert [(host.name, host.cpus) for host in machine.hosts] == [("n1", 2), ("n2", 2), ("n3", 2), ("n4", 2)]
+    assert [(host.name, host.cpus) for host in machine.hosts] == [
+        ("n1", 2),
+        ("n2", 2),
+        ("n3", 2),
+        ("n4", 2),
+    ]
     assert machine.single_host
     assert read_network("closed:P=8,servers=8").machine().procs == 8

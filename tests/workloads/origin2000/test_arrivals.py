@@ -19,7 +19,9 @@ def arrivals() -> list[tuple[datetime, int]]:
             log = month_log(name, seed)
             start = log.header.unix_start_time
             pairs = zip(log["submit"].tolist(), log["procs_requested"].tolist(), strict=True)
-            found += [(datetime.fromtimestamp(start + second, UTC), int(procs)) for second, procs in pairs]
+            found += [
+                (datetime.fromtimestamp(start + second, UTC), int(procs)) for second, procs in pairs
+            ]
     return found
 
 
@@ -38,11 +40,14 @@ HOURS = {"low": 7, "intermediate": 8, "peak": 9}
 WEIGHT = {"low": 0.6, "intermediate": 1.2, "peak": 1.8}
 
 
-def test_the_periods_of_the_day_stand_three_to_two_to_one(all_arrivals: list[tuple[datetime, int]]) -> None:
+def test_the_periods_of_the_day_stand_three_to_two_to_one(
+    all_arrivals: list[tuple[datetime, int]],
+) -> None:
     for is_weekend in (False, True):
         some = [moment for moment, _ in all_arrivals if (moment.weekday() >= 5) == is_weekend]
         rates = {
-            name: sum(period(moment) == name for moment in some) / hours / WEIGHT[name] for name, hours in HOURS.items()
+            name: sum(period(moment) == name for moment in some) / hours / WEIGHT[name]
+            for name, hours in HOURS.items()
         }
         mean = sum(rates.values()) / 3
         assert all(rate == pytest.approx(mean, rel=0.05) for rate in rates.values())
@@ -58,13 +63,18 @@ def test_a_day_of_a_weekend_has_055_of_the_arrivals_of_a_weekday() -> None:
         for seed in SEEDS:
             log = month_log(name, seed)
             start = log.header.unix_start_time
-            late = [datetime.fromtimestamp(start + second, UTC).weekday() >= 5 for second in log["submit"].tolist()]
+            late = [
+                datetime.fromtimestamp(start + second, UTC).weekday() >= 5
+                for second in log["submit"].tolist()
+            ]
             weekends += sum(late)
             weekdays += len(late) - sum(late)
         assert weekends / free / (weekdays / (month.days - free)) == pytest.approx(0.55, rel=0.06)
 
 
-def test_the_widest_jobs_come_more_often_at_night_and_on_weekends(all_arrivals: list[tuple[datetime, int]]) -> None:
+def test_the_widest_jobs_come_more_often_at_night_and_on_weekends(
+    all_arrivals: list[tuple[datetime, int]],
+) -> None:
     quiet = [procs for moment, procs in all_arrivals if moment.weekday() >= 5 or moment.hour < 7]
     busy = [procs for moment, procs in all_arrivals if moment.weekday() < 5 and moment.hour >= 7]
     share, other = quiet.count(64) / len(quiet), busy.count(64) / len(busy)

@@ -17,7 +17,9 @@ from qbatch.workloads.origin2000.tables import EARLY_PERCENT
 
 
 @given(st.floats(0, 0.999), st.floats(1, 1e4), st.floats(1.01, 1e5), st.floats(-3, 12))
-def test_the_tilted_distribution_is_the_formula(u: float, low: float, ratio: float, tilt: float) -> None:
+def test_the_tilted_distribution_is_the_formula(
+    u: float, low: float, ratio: float, tilt: float
+) -> None:
     found = float(tilted(np.array([u]), np.array([low]), np.log([ratio]), tilt)[0])
     if abs(tilt) < 1e-3:
         assert found == pytest.approx(low * ratio**u, rel=1e-2)
@@ -28,7 +30,9 @@ def test_the_tilted_distribution_is_the_formula(u: float, low: float, ratio: flo
 
 def test_a_greater_tilt_gives_greater_numbers() -> None:
     u, low, high = (np.array(values) for values in ([0.1, 0.5, 0.9], [60.0] * 3, [18000.0] * 3))
-    curves = [tilted(u, low, np.log(high / low), tilt).tolist() for tilt in (-3, -1, -1e-9, 0, 1e-9, 1, 6)]
+    curves = [
+        tilted(u, low, np.log(high / low), tilt).tolist() for tilt in (-3, -1, -1e-9, 0, 1e-9, 1, 6)
+    ]
     for one, other in pairwise(curves):
         assert all(a <= b * (1 + 1e-6) for a, b in zip(one, other, strict=True))
 
@@ -42,7 +46,9 @@ def test_the_early_are_15_to_20_percent_in_every_class_of_the_table() -> None:
             assert abs(share - EARLY_PERCENT[time] / 100) <= 1 / jobs
 
 
-@given(seed=st.integers(0, 2**60), size=st.sampled_from(["sj", "mj", "lj"]), share=st.floats(0.15, 0.4))
+@given(
+    seed=st.integers(0, 2**60), size=st.sampled_from(["sj", "mj", "lj"]), share=st.floats(0.15, 0.4)
+)
 def test_what_is_drawn_meets_its_demands(seed: int, size: str, share: float) -> None:
     procs = {"sj": 4, "mj": 14, "lj": 34}[size]
     area = round(100 * procs * share * 40 * 3600)
@@ -58,10 +64,15 @@ def test_what_is_drawn_meets_its_demands(seed: int, size: str, share: float) -> 
     assert ((jobs.used_kb >= 1) & (jobs.used_kb <= jobs.memory_kb)).all()
 
 
-@pytest.mark.parametrize(("procs_seconds", "kb"), [(10**12, 10**5), (1, 10**5), (10**8, 10**9), (10**8, 1)])
+@pytest.mark.parametrize(
+    ("procs_seconds", "kb"), [(10**12, 10**5), (1, 10**5), (10**8, 10**9), (10**8, 1)]
+)
 def test_demands_that_cannot_be_met_are_reported(procs_seconds: int, kb: int) -> None:
     for size in ("sj", "lj"):
-        assert draw_class(Draws(1), DemandTarget("st", size, 100, procs_seconds, procs_seconds * kb)) is None
+        assert (
+            draw_class(Draws(1), DemandTarget("st", size, 100, procs_seconds, procs_seconds * kb))
+            is None
+        )
 
 
 def test_the_memory_of_serial_jobs_can_be_bent_apart() -> None:
@@ -72,4 +83,6 @@ def test_the_memory_of_serial_jobs_can_be_bent_apart() -> None:
     serial = plain.procs == 1
     assert lean.memory_kb[serial].sum() < plain.memory_kb[serial].sum()
     assert lean.memory_kb[~serial].sum() > plain.memory_kb[~serial].sum()
-    assert math.isclose(int((lean.procs * lean.run_s * lean.memory_kb).sum()), target.memory_seconds, rel_tol=0.002)
+    assert math.isclose(
+        int((lean.procs * lean.run_s * lean.memory_kb).sum()), target.memory_seconds, rel_tol=0.002
+    )

@@ -1,4 +1,5 @@
-"""Whole months: counts, demands and statistics, each computed here again from the log and its columns alone."""
+"""Whole months: counts, demands and statistics, each computed here again from the log and its
+columns alone."""
 
 from __future__ import annotations
 
@@ -50,12 +51,15 @@ def test_the_counts_are_those_of_the_table(name: str, seed: int) -> None:
 
 
 @every_month
-def test_each_class_demands_what_the_table_says_of_processors_and_memory(name: str, seed: int) -> None:
+def test_each_class_demands_what_the_table_says_of_processors_and_memory(
+    name: str, seed: int
+) -> None:
     month, log = MONTHS[name], month_log(name, seed)
     hours = [0.0] * 12
     memory = [0.0] * 12
     for queue, procs, run, kb in zip(
-        *(column(log, name) for name in ("queue", "procs_requested", "run", "memory_requested")), strict=True
+        *(column(log, name) for name in ("queue", "procs_requested", "run", "memory_requested")),
+        strict=True,
     ):
         hours[queue - 1] += procs * run / HOUR
         memory[queue - 1] += procs * run / HOUR * kb / GB_KB
@@ -97,7 +101,9 @@ def test_of_long_requests_so_many_end_within_a_minute(
 @every_month
 def test_15_to_20_percent_of_each_class_end_within_a_minute(name: str, seed: int) -> None:
     log = month_log(name, seed)
-    assert all(0.15 <= share <= 0.20 for share in by_class(log, [run < 60 for run in column(log, "run")]))
+    assert all(
+        0.15 <= share <= 0.20 for share in by_class(log, [run < 60 for run in column(log, "run")])
+    )
 
 
 @every_month
@@ -109,16 +115,25 @@ def test_most_lt_jobs_could_have_asked_for_st(name: str, seed: int) -> None:
 
 
 @every_month
-def test_25_to_35_percent_of_each_class_use_below_a_tenth_of_their_memory(name: str, seed: int) -> None:
+def test_25_to_35_percent_of_each_class_use_below_a_tenth_of_their_memory(
+    name: str, seed: int
+) -> None:
     log = month_log(name, seed)
-    low = [10 * used < kb for used, kb in zip(column(log, "memory_used"), column(log, "memory_requested"), strict=True)]
+    low = [
+        10 * used < kb
+        for used, kb in zip(
+            column(log, "memory_used"), column(log, "memory_requested"), strict=True
+        )
+    ]
     assert all(0.25 <= share <= 0.35 for share in by_class(log, low))
 
 
 @every_month
 def test_nearly_all_that_end_within_a_minute_use_below_1_gb(name: str, seed: int) -> None:
     log = month_log(name, seed)
-    rows = zip(column(log, "run"), column(log, "memory_used"), column(log, "procs_requested"), strict=True)
+    rows = zip(
+        column(log, "run"), column(log, "memory_used"), column(log, "procs_requested"), strict=True
+    )
     used = [kb * procs for run, kb, procs in rows if run < 60]
     assert sum(kb < GB_KB for kb in used) / len(used) >= 0.95
 
@@ -156,11 +171,15 @@ def test_wider_jobs_request_less_memory_per_processor(name: str, seed: int) -> N
 def test_every_job_is_of_its_class_and_fits_a_host(name: str, seed: int) -> None:
     log, machine = month_log(name, seed), load_machine("origin2000")
     names = ("procs_requested", "memory_requested", "time_requested", "queue")
-    for procs, kb, requested, queue in set(zip(*(column(log, name) for name in names), strict=True)):
+    for procs, kb, requested, queue in set(
+        zip(*(column(log, name) for name in names), strict=True)
+    ):
         found = machine.class_of(procs, procs * kb * 1024, requested * 1_000_000)
         assert found is not None
         assert found.name == CLASSES[queue - 1] == log.header.queues[queue]
-        assert any(procs <= host.cpus and procs * kb * 1024 <= host.memory for host in machine.hosts)
+        assert any(
+            procs <= host.cpus and procs * kb * 1024 <= host.memory for host in machine.hosts
+        )
 
 
 @every_month
@@ -193,7 +212,9 @@ def test_a_round_trip_through_swf_loses_nothing(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("days", [1, 7, 28])
-@pytest.mark.parametrize(("before", "name"), list(zip(list(MONTHS), list(MONTHS)[1:], strict=False)))
+@pytest.mark.parametrize(
+    ("before", "name"), list(zip(list(MONTHS), list(MONTHS)[1:], strict=False))
+)
 def test_the_warm_up_is_the_end_of_the_month_before(before: str, name: str, days: int) -> None:
     log, month, earlier = generate_month(name, warmup_days=days), month_log(name), month_log(before)
     first = days * 86400

@@ -1,4 +1,5 @@
-"""Weeks and users drawn anew: against a plain oracle, with the load, the cycles and the dependences that they keep."""
+"""Weeks and users drawn anew: against a plain oracle, with the load, the cycles and the dependences
+that they keep."""
 
 from __future__ import annotations
 
@@ -25,35 +26,69 @@ from tests.workloads.samples import comments, public_log, written
 from tests.workloads.samples import rows as any_rows
 
 WEEK = 7 * 86_400
-SUMMER, WINTER = 842_000_000, 858_000_000  # September 1996 and March 1997: within weeks of both changes of the clock
+# September 1996 and March 1997: within weeks of both changes of the clock.
+SUMMER, WINTER = 842_000_000, 858_000_000
 
 
-def log_of(folder: Path, rows: list[list[int]], start: int | None = WINTER, zone: str = "Europe/Stockholm") -> Log:
-    header = "; MaxProcs: 8\n" if start is None else f"; MaxProcs: 8\n; UnixStartTime: {start}\n; TimeZoneString: {zone}\n"
+def log_of(
+    folder: Path, rows: list[list[int]], start: int | None = WINTER, zone: str = "Europe/Stockholm"
+) -> Log:
+    header = (
+        "; MaxProcs: 8\n"
+        if start is None
+        else f"; MaxProcs: 8\n; UnixStartTime: {start}\n; TimeZoneString: {zone}\n"
+    )
     path = folder / "log.swf"
     path.write_text(header + "".join(" ".join(map(str, each)) + "\n" for each in rows))
     return read_log(str(path))
 
 
 def row(number: int, submit: float, user: int = 1, before: int = -1, think: int = -1) -> list:
-    return [number, submit, 5, 100 + number, 1 + number % 7, -1, -1, -1, 4000, -1, 1, user, 1, 1, 1, 1, before, think]
+    return [
+        number,
+        submit,
+        5,
+        100 + number,
+        1 + number % 7,
+        -1,
+        -1,
+        -1,
+        4000,
+        -1,
+        1,
+        user,
+        1,
+        1,
+        1,
+        1,
+        before,
+        think,
+    ]
 
 
 def random_rows(rng: random.Random, weeks: float, *, jobs: int = 120) -> list[list]:
-    """Return rows with gaps in the numbers, ties, jobs without user, and preceding jobs of any kind."""
-    times = sorted(rng.choice([rng.randint(0, int(weeks * WEEK)), 3600 * rng.randint(0, int(weeks * 168))]) for _ in range(jobs))
+    """Return rows with gaps in the numbers, ties, jobs without user, and preceding jobs of any
+    kind."""
+    times = sorted(
+        rng.choice([rng.randint(0, int(weeks * WEEK)), 3600 * rng.randint(0, int(weeks * 168))])
+        for _ in range(jobs)
+    )
     numbers = sorted(rng.sample(range(1, 5 * jobs), jobs))
     rows = []
     for number, time in zip(numbers, times, strict=True):
         before = rng.choice([-1, -1, number, rng.choice(numbers), 10**6])
-        rows.append(row(number, time, rng.choice([-1, 3, 5, 6, 11, 40]), before, rng.choice([-1, 0, 60])))
+        rows.append(
+            row(number, time, rng.choice([-1, 3, 5, 6, 11, 40]), before, rng.choice([-1, 0, 60]))
+        )
     return rows
 
 
 def wall(start: int | None, zone: str, second: float) -> datetime:
     if start is None:
         return datetime(2000, 1, 1) + timedelta(seconds=second)
-    return datetime.fromtimestamp(start + second, UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    return (
+        datetime.fromtimestamp(start + second, UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    )
 
 
 def second_of(start: int | None, zone: str, time: datetime) -> float:
@@ -80,13 +115,19 @@ class Oracle:
                     if (each - midnight) // timedelta(weeks=1) == week:
                         moved = second_of(start, zone, each + timedelta(weeks=place - week))
                         own = log["submit"][index].item()
-                        self.jobs.append((place, index, own if place == week else moved, users[index]))
+                        self.jobs.append(
+                            (place, index, own if place == week else moved, users[index])
+                        )
             return
         known = sorted({user for user in users if user >= 0})
         draws = Draws((seed, 9))
         drawn = [known[place] for place in sorted(draws.below(len(known), len(known)).tolist())]
         shifts = draws.below(weeks - 1, len(known)).tolist()
-        self.jobs += [(-1, index, log["submit"][index].item(), -1) for index, user in enumerate(users) if user < 0]
+        self.jobs += [
+            (-1, index, log["submit"][index].item(), -1)
+            for index, user in enumerate(users)
+            if user < 0
+        ]
         fresh = known[-1]
         for copy, user in enumerate(drawn):
             is_again = user in drawn[:copy]
@@ -98,22 +139,36 @@ class Oracle:
                         later = each + timedelta(weeks=1 + shifts[copy])
                         while later >= midnight + timedelta(weeks=weeks):
                             later -= timedelta(weeks=weeks)
-                    moved = log["submit"][index].item() if later == each else second_of(start, zone, later)
+                    moved = (
+                        log["submit"][index].item()
+                        if later == each
+                        else second_of(start, zone, later)
+                    )
                     self.jobs.append((copy, index, moved, fresh if is_again else user))
 
 
 @pytest.mark.parametrize("how", sorted(RESAMPLINGS))
 @pytest.mark.parametrize(
     ("start", "zone"),
-    [(SUMMER, "Europe/Stockholm"), (WINTER, "Europe/Stockholm"), (WINTER, "US/Pacific"), (SUMMER, "UTC"), (None, "UTC")],
+    [
+        (SUMMER, "Europe/Stockholm"),
+        (WINTER, "Europe/Stockholm"),
+        (WINTER, "US/Pacific"),
+        (SUMMER, "UTC"),
+        (None, "UTC"),
+    ],
 )
 @pytest.mark.parametrize("seed", range(8))
-def test_a_resampled_log_is_that_of_the_definition(how: str, start: int | None, zone: str, seed: int, tmp_path: Path) -> None:
+def test_a_resampled_log_is_that_of_the_definition(
+    how: str, start: int | None, zone: str, seed: int, tmp_path: Path
+) -> None:
     rng = random.Random(f"{how} {zone} {start} {seed}")
     rows = random_rows(rng, rng.uniform(2, 9))
     log = log_of(tmp_path, rows, start, zone)
     found = resampled(log, how, seed)
-    jobs = sorted(Oracle(log, how, seed, start, zone).jobs, key=lambda each: (each[2], each[1], each[0]))
+    jobs = sorted(
+        Oracle(log, how, seed, start, zone).jobs, key=lambda each: (each[2], each[1], each[0])
+    )
     earlier = 0 if start is None else start - found.header.unix_start_time
     assert earlier in (0, 86_400)
     assert found["submit"].tolist() == [second + earlier for _, _, second, _ in jobs]
@@ -121,7 +176,8 @@ def test_a_resampled_log_is_that_of_the_definition(how: str, start: int | None, 
     assert found["user"].tolist() == [user for *_, user in jobs]
     for name in ("wait", "run", "procs_allocated", "time_requested", "group", "queue"):
         assert found[name].tolist() == [log[name][index].item() for _, index, _, _ in jobs], name
-    # A preceding job is the same row of the log in the same copy; one that now comes later is none, unless it always did.
+    # A preceding job is the same row of the log in the same copy; one that now comes later is none,
+    # unless it always did.
     number_of = {(copy, index): number for number, (copy, index, _, _) in enumerate(jobs, 1)}
     row_of = {each: index for index, each in reversed(list(enumerate(log["job"].tolist())))}
     wanted, thinks = [], []
@@ -137,13 +193,22 @@ def test_a_resampled_log_is_that_of_the_definition(how: str, start: int | None, 
 
 
 @pytest.mark.parametrize("how", sorted(RESAMPLINGS))
-def test_a_job_keeps_its_weekday_and_its_hour_whatever_the_clock_does(how: str, tmp_path: Path) -> None:
+def test_a_job_keeps_its_weekday_and_its_hour_whatever_the_clock_does(
+    how: str, tmp_path: Path
+) -> None:
     # Every hour of ten weeks in which the clock goes back; then of ten in which it goes forward.
     for start in (SUMMER, WINTER):
-        log = log_of(tmp_path, [row(number + 1, 3600 * number, number % 9) for number in range(10 * 168)], start)
+        log = log_of(
+            tmp_path,
+            [row(number + 1, 3600 * number, number % 9) for number in range(10 * 168)],
+            start,
+        )
         found = resampled(log, how, 7)
         zone = "Europe/Stockholm"
-        source = {(100 + number): wall(start, zone, 3600 * (number - 1)) for number in range(1, 10 * 168 + 1)}
+        source = {
+            (100 + number): wall(start, zone, 3600 * (number - 1))
+            for number in range(1, 10 * 168 + 1)
+        }
         moved = 0
         for run, second in zip(found["run"].tolist(), found["submit"].tolist(), strict=True):
             now, then = wall(found.header.unix_start_time, zone, second), source[run]
@@ -172,7 +237,13 @@ def check_load(log: Log, how: str, seeds: int) -> None:
     if how == "weeks":  # what is drawn from: whole weeks
         whole = int((log["submit"][-1] - log["submit"][0] + 86_400) // WEEK)
         rows = np.flatnonzero(log["submit"] < log["submit"][0] // 86_400 * 86_400 + whole * WEEK)
-        kept = Log(log.name, log.sha256, log.header, {name: log[name][rows] for name in log.columns}, log.line[rows])
+        kept = Log(
+            log.name,
+            log.sha256,
+            log.header,
+            {name: log[name][rows] for name in log.columns},
+            log.line[rows],
+        )
     loads = [offered(resampled(log, how, seed), how) for seed in range(seeds)]
     error = np.std(loads, ddof=1) / seeds**0.5
     assert np.mean(loads) == pytest.approx(offered(kept, how), abs=4 * error)
@@ -195,7 +266,9 @@ def test_every_week_and_every_user_is_drawn_once_on_average() -> None:
     log = generate_log(jobs=3000, procs=64, load=0.8, seed=6)
     weeks = Counter((log["submit"] // WEEK).tolist())
     sizes = Counter[int]()
-    first = {week: log["run"][np.flatnonzero(log["submit"] // WEEK == week)].tolist() for week in weeks}
+    first = {
+        week: log["run"][np.flatnonzero(log["submit"] // WEEK == week)].tolist() for week in weeks
+    }
     for seed in range(400):
         found = resampled(log, "weeks", seed)
         runs = found["run"][found["submit"] < WEEK].tolist()
@@ -215,7 +288,9 @@ def test_every_week_and_every_user_is_drawn_once_on_average() -> None:
 
 
 @pytest.mark.parametrize("how", sorted(RESAMPLINGS))
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_another_log(how: str, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_another_log(
+    how: str, tmp_path: Path
+) -> None:
     log = log_of(tmp_path, random_rows(random.Random(1), 5.3))
     texts = []
     for seed in (4, 4, 5):
@@ -227,17 +302,30 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_another_log(how: st
     path = tmp_path / "again.swf"
     path.write_bytes(texts[0])
     again, made = read_log(str(path)), resampled(log, how, 4)
-    assert {name: again[name].tolist() for name in again.columns} == {name: made[name].tolist() for name in made.columns}
+    assert {name: again[name].tolist() for name in again.columns} == {
+        name: made[name].tolist() for name in made.columns
+    }
 
 
 def test_the_header_says_what_was_drawn_and_from_which_log(tmp_path: Path) -> None:
-    rows = [row(1, 0, 1), row(2, 3 * 86_400, 1, before=1, think=9), row(3, 8 * 86_400, 2, before=2), row(4, 13 * 86_400, 2)]
+    rows = [
+        row(1, 0, 1),
+        row(2, 3 * 86_400, 1, before=1, think=9),
+        row(3, 8 * 86_400, 2, before=2),
+        row(4, 13 * 86_400, 2),
+    ]
     log = log_of(tmp_path, [*rows, row(5, 15 * 86_400, 2)], start=None)
     found = resampled(log, "weeks", 0)
     note = found.header.notes[-1]
-    assert note.startswith("resampled by weeks, seed=0: 2 whole weeks, 1 job outside them left out; ")
+    assert note.startswith(
+        "resampled by weeks, seed=0: 2 whole weeks, 1 job outside them left out; "
+    )
     assert note.endswith(f"of the log with sha256 {log.sha256}")
-    assert found.sha256 not in (log.sha256, resampled(log, "weeks", 1).sha256, resampled(log, "users", 0).sha256)
+    assert found.sha256 not in (
+        log.sha256,
+        resampled(log, "weeks", 1).sha256,
+        resampled(log, "users", 0).sha256,
+    )
     assert (found.header.max_jobs, found.header.max_records) == (len(found), len(found))
     assert found.header.max_procs == 8
     users = resampled(log, "users", 0).header.notes[-1]
@@ -245,14 +333,21 @@ def test_the_header_says_what_was_drawn_and_from_which_log(tmp_path: Path) -> No
 
 
 def test_dependences_across_weeks_are_dropped_and_counted(tmp_path: Path) -> None:
-    rows = [row(1, 0, 1), row(2, 3 * 86_400, 1, before=1, think=9), row(3, 8 * 86_400, 2, before=2), row(4, 13 * 86_400, 2)]
+    rows = [
+        row(1, 0, 1),
+        row(2, 3 * 86_400, 1, before=1, think=9),
+        row(3, 8 * 86_400, 2, before=2),
+        row(4, 13 * 86_400, 2),
+    ]
     log = log_of(tmp_path, rows, start=None)
     for seed in range(20):
         found = resampled(log, "weeks", seed)
         second_weeks = found["run"].tolist().count(103)
         plural = "preceding job" if second_weeks == 1 else "preceding jobs"
         assert f"; {second_weeks} {plural} dropped; of the log" in found.header.notes[-1]
-        for before, think, run in zip(*(found[name].tolist() for name in ("preceding_job", "think_time", "run")), strict=True):
+        for before, think, run in zip(
+            *(found[name].tolist() for name in ("preceding_job", "think_time", "run")), strict=True
+        ):
             assert (before > 0, think) == ((True, 9) if run == 102 else (False, -1))
 
 
@@ -272,14 +367,50 @@ def test_users_that_wait_can_be_replayed_from_a_resampled_log(how: str, tmp_path
 @pytest.mark.parametrize(
     ("rows", "how", "seed", "error", "said"),
     [
-        ([row(1, 0), row(2, 30 * 86_400)], "months", 0, UsageError, r"'months': use one of weeks, users"),
+        (
+            [row(1, 0), row(2, 30 * 86_400)],
+            "months",
+            0,
+            UsageError,
+            r"'months': use one of weeks, users",
+        ),
         ([row(1, 0), row(2, 30 * 86_400)], "week", 0, UsageError, r"did you mean 'weeks'"),
-        ([row(1, 0), row(2, 30 * 86_400)], "weeks", -1, UsageError, r"the seed is -1; use 0 or more"),
-        ([row(1, 0), row(2, 9 * 86_400)], "weeks", 0, InputError, r"span 9.0 days; resampling by weeks needs two whole weeks"),
-        ([row(1, 0)], "users", 0, InputError, r"span 0.0 days; resampling by users needs two whole weeks"),
+        (
+            [row(1, 0), row(2, 30 * 86_400)],
+            "weeks",
+            -1,
+            UsageError,
+            r"the seed is -1; use 0 or more",
+        ),
+        (
+            [row(1, 0), row(2, 9 * 86_400)],
+            "weeks",
+            0,
+            InputError,
+            r"span 9.0 days; resampling by weeks needs two whole weeks",
+        ),
+        (
+            [row(1, 0)],
+            "users",
+            0,
+            InputError,
+            r"span 0.0 days; resampling by users needs two whole weeks",
+        ),
         ([row(1, -5)], "users", 0, InputError, r"span 0.0 days"),
-        ([row(1, 0), row(2, 10**15)], "weeks", 0, InputError, r"1.65e\+09 weeks; 100,000 can be resampled"),
-        ([row(1, 0, -1), row(2, 30 * 86_400, -1)], "users", 0, InputError, r"has no user for any job .* by weeks"),
+        (
+            [row(1, 0), row(2, 10**15)],
+            "weeks",
+            0,
+            InputError,
+            r"1.65e\+09 weeks; 100,000 can be resampled",
+        ),
+        (
+            [row(1, 0, -1), row(2, 30 * 86_400, -1)],
+            "users",
+            0,
+            InputError,
+            r"has no user for any job .* by weeks",
+        ),
     ],
 )
 def test_what_cannot_be_resampled_is_refused(
@@ -302,8 +433,16 @@ def test_weeks_without_a_job_alone_are_refused(tmp_path: Path) -> None:
     assert 0 < counts[0] < 20
 
 
-def test_submissions_in_fractions_of_a_second_stay_so_and_negative_ones_are_left_out(tmp_path: Path) -> None:
-    rows = [row(1, -7), row(2, 0.25), row(3, 86_400.5), row(4, 8 * 86_400 + 0.125), row(5, 13.5 * 86_400)]
+def test_submissions_in_fractions_of_a_second_stay_so_and_negative_ones_are_left_out(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        row(1, -7),
+        row(2, 0.25),
+        row(3, 86_400.5),
+        row(4, 8 * 86_400 + 0.125),
+        row(5, 13.5 * 86_400),
+    ]
     log = log_of(tmp_path, rows, start=None)
     fractions = {0.25, 0.5, 0.125, 0.0}
     for how in RESAMPLINGS:
@@ -314,8 +453,11 @@ def test_submissions_in_fractions_of_a_second_stay_so_and_negative_ones_are_left
 
 @pytest.mark.parametrize("how", sorted(RESAMPLINGS))
 def test_no_job_is_lost_where_the_log_begins_after_midnight(how: str, tmp_path: Path) -> None:
-    # A job an hour for six weeks from a second 0 in the afternoon: the first week begins hours before it.
-    log = log_of(tmp_path, [row(number + 1, 3600 * number, number % 9) for number in range(6 * 168)])
+    # A job an hour for six weeks from a second 0 in the afternoon: the first week begins hours
+    # before it.
+    log = log_of(
+        tmp_path, [row(number + 1, 3600 * number, number % 9) for number in range(6 * 168)]
+    )
     early = 0
     for seed in range(8):
         found = resampled(log, how, seed)
@@ -338,7 +480,11 @@ def test_a_log_that_begins_at_midnight_keeps_its_second_0(tmp_path: Path) -> Non
 
 
 def test_a_job_that_names_itself_as_preceding_has_none(tmp_path: Path) -> None:
-    log = log_of(tmp_path, [row(1, 0, before=1, think=5), row(2, 13.5 * 86_400, before=2, think=5)], start=None)
+    log = log_of(
+        tmp_path,
+        [row(1, 0, before=1, think=5), row(2, 13.5 * 86_400, before=2, think=5)],
+        start=None,
+    )
     for how in RESAMPLINGS:
         for seed in range(5):
             found = resampled(log, how, seed)
@@ -347,7 +493,9 @@ def test_a_job_that_names_itself_as_preceding_has_none(tmp_path: Path) -> None:
 
 
 _times = st.integers(0, 5 * WEEK)
-_hostile = st.lists(st.tuples(st.one_of(_times, _times, st.floats(0, 5 * WEEK)), st.integers(0, 30)), max_size=30)
+_hostile = st.lists(
+    st.tuples(st.one_of(_times, _times, st.floats(0, 5 * WEEK)), st.integers(0, 30)), max_size=30
+)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -356,8 +504,14 @@ def test_any_log_that_can_be_read_is_resampled_or_refused(
     tmp_path: Path, rows: list, times: list, said: list[str], how: str, seed: int
 ) -> None:
     # Rows of any numbers whatever, some of them moved to instants of a few weeks.
-    moved = [[row[0], round(time, 3), *row[2:11], user, *row[12:]] for row, (time, user) in zip(rows, times, strict=False)]
-    text = "\n".join(["; MaxProcs: 8", *said, *(" ".join(map(str, each)) for each in moved or rows)]) + "\n"
+    moved = [
+        [row[0], round(time, 3), *row[2:11], user, *row[12:]]
+        for row, (time, user) in zip(rows, times, strict=False)
+    ]
+    text = (
+        "\n".join(["; MaxProcs: 8", *said, *(" ".join(map(str, each)) for each in moved or rows)])
+        + "\n"
+    )
     try:
         log = read_log(written(tmp_path, text.encode("utf-8", "surrogateescape")))
         found = resampled(log, how, seed)
@@ -371,7 +525,10 @@ def test_any_log_that_can_be_read_is_resampled_or_refused(
     assert len(again) == len(found)
     assert (np.diff(found["submit"]) >= 0).all()
     assert found["job"].tolist() == list(range(1, len(found) + 1))
-    assert set(found["preceding_job"].tolist()) <= {-1, *range(1, len(found) + 1)} or not (log["preceding_job"] > 0).any()
+    assert (
+        set(found["preceding_job"].tolist()) <= {-1, *range(1, len(found) + 1)}
+        or not (log["preceding_job"] > 0).any()
+    )
 
 
 def test_a_long_log_takes_well_under_a_second() -> None:

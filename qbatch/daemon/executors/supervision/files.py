@@ -1,15 +1,19 @@
 """The files of a run directory.
 
 * ``spec.json``: the attempt, which the executor writes before it spawns the supervisor.
-* ``lock``: the supervisor holds it (flock) for as long as it lives, which is immune to the reuse of process numbers.
+* ``lock``: the supervisor holds it (flock) for as long as it lives, which is immune to the reuse of
+  process numbers.
 * ``claim``: made with O_EXCL by the process that decides the fate of the attempt, once and for all.
-* ``control``: lines from the executor (``stop 5.0``, ``signal 19``, ``resize 4 0.5``, ``walltime 60.0``).
+* ``control``: lines from the executor (``stop 5.0``, ``signal 19``, ``resize 4 0.5``, ``walltime
+  60.0``).
 * ``wake``: a FIFO, which wakes the supervisor to read ``control``.
 * ``started``: the script runs.
-* ``exit.json``: how it ended.  Until then exit.tmp reserves its space on the disk, so that a full disk loses no ending.
+* ``exit.json``: how it ended.  Until then exit.tmp reserves its space on the disk, so that a full
+  disk loses no ending.
 * ``script``, ``nodes``, ``tmp``, ``log``: for the job and for people.
 * ``used``: what it has used by the last look.
-* ``OU``, ``ER``: its outputs until it has ended; what cannot be delivered then is put into ../undelivered.
+* ``OU``, ``ER``: its outputs until it has ended; what cannot be delivered then is put into
+  ../undelivered.
 * ``allocation``: the number of processors that the job has now; replaced when it is resized.
 """
 
@@ -55,7 +59,8 @@ class _Rules:
 
 
 def parse_json(text: str) -> object:
-    """Return the value of a JSON text that one of our programs wrote; raise ValueError if it is damaged."""
+    """Return the value of a JSON text that one of our programs wrote; raise ValueError if it is
+    damaged."""
     try:
         value, end = make_scanner(_Rules())(text, 0)  # type: ignore[arg-type]
     except (StopIteration, RecursionError):
@@ -86,8 +91,17 @@ def read_text(name: str, directory: int) -> str:
         return stream.read()
 
 
-def write(name: str, text: bytes, directory: int | None, flags: int, mode: int = 0o600, *, is_synced: bool = False) -> None:
-    """Write to a file that is opened with these flags; if ``is_synced``, wait until the disk has it."""
+def write(
+    name: str,
+    text: bytes,
+    directory: int | None,
+    flags: int,
+    mode: int = 0o600,
+    *,
+    is_synced: bool = False,
+) -> None:
+    """Write to a file that is opened with these flags; if ``is_synced``, wait until the disk has
+    it."""
     handle = os.open(name, os.O_WRONLY | flags, mode, dir_fd=directory)
     try:
         while text:
@@ -122,7 +136,8 @@ def sync_directory(path: str | os.PathLike[str], directory: int | None = None) -
 
 
 def take_lock(directory: int, patience: float) -> int | None:
-    """Return the locked file, or None if another process holds the lock for longer than ``patience`` seconds."""
+    """Return the locked file, or None if another process holds the lock for longer than
+    ``patience`` seconds."""
     handle = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=directory)
     deadline = time.monotonic() + patience
     while True:
@@ -137,10 +152,11 @@ def take_lock(directory: int, patience: float) -> int | None:
 
 
 def make_claim(directory: int, record: Mapping[str, object]) -> bool:
-    """Decide the fate of this attempt; return False if another process did before.  The claim is then on the disk.
+    """Decide the fate of this attempt; return False if another process did before.  The claim is
+    then on the disk.
 
-    The directory and its parent are synced too: if the machine loses power after the script began, the claim is still there
-    when it comes back, and the attempt is not started again.
+    The directory and its parent are synced too: if the machine loses power after the script began,
+    the claim is still there when it comes back, and the attempt is not started again.
     """
     try:
         write(CLAIM, to_json(record).encode("utf-8"), directory, NEW, is_synced=True)
@@ -160,7 +176,13 @@ def write_exit(directory: int, record: dict[str, object]) -> None:
     """Record how the attempt ended: write into the reserved space, sync, rename, sync."""
     for name in ("why", "undelivered"):
         record[name] = " ".join(str(record.get(name, "")).split())[:WHY_LIMIT]
-    write(EXIT_TEMPORARY, to_json(record).encode("ascii").ljust(EXIT_BYTES), directory, os.O_CREAT, is_synced=True)
+    write(
+        EXIT_TEMPORARY,
+        to_json(record).encode("ascii").ljust(EXIT_BYTES),
+        directory,
+        os.O_CREAT,
+        is_synced=True,
+    )
     os.rename(EXIT_TEMPORARY, EXIT, src_dir_fd=directory, dst_dir_fd=directory)
     os.fsync(directory)
 
@@ -168,8 +190,8 @@ def write_exit(directory: int, record: dict[str, object]) -> None:
 def remove_tree(name: str, directory: int | None = None) -> bool:
     """Remove a file or a whole directory, following no link; return whether nothing is left.
 
-    Each directory found is emptied into the topmost one, so that neither depth nor length of paths matters: a job may leave
-    ten thousand levels.
+    Each directory found is emptied into the topmost one, so that neither depth nor length of paths
+    matters: a job may leave ten thousand levels.
     """
     try:
         if not stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
@@ -196,7 +218,8 @@ def remove_tree(name: str, directory: int | None = None) -> bool:
 
 
 def _flatten(top: int, name: str) -> bool:
-    """Remove one entry; of a directory, move the directories inside it up first.  Return whether anything was removed."""
+    """Remove one entry; of a directory, move the directories inside it up first.  Return whether
+    anything was removed."""
     try:
         if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
             os.unlink(name, dir_fd=top)

@@ -1,4 +1,5 @@
-"""The work of a supervisor: claim, start the script, keep its walltime, obey commands, clear up, record."""
+"""The work of a supervisor: claim, start the script, keep its walltime, obey commands, clear up,
+record."""
 
 # ruff: noqa: SIM105 (contextlib is not small)
 from __future__ import annotations
@@ -9,7 +10,15 @@ import sys
 import time
 
 from . import files, processes, script, usage
-from .outputs import OutputTarget, RefusedError, deliver, discard, open_outputs, targets_of, write_message
+from .outputs import (
+    OutputTarget,
+    RefusedError,
+    deliver,
+    discard,
+    open_outputs,
+    targets_of,
+    write_message,
+)
 from .processes import signal
 
 TYPE_CHECKING = False
@@ -28,7 +37,8 @@ PR_SET_CHILD_SUBREAPER = 36
 
 def main(argv: list[str]) -> int:
     """Run the attempt of a run directory, unless another process has it."""
-    for name in os.listdir("/proc/self/fd"):  # what the daemon may have left open, except 0, 1 and 2
+    # What the daemon may have left open, except 0, 1 and 2.
+    for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
             try:
                 os.close(int(name))
@@ -43,7 +53,13 @@ def main(argv: list[str]) -> int:
     key, token = path.rpartition("/")[2], os.environ.get(processes.MARKER, "")
     place = processes.leaf_path(key, token)
     start = processes.start_of(os.getpid())
-    claim = {"pid": os.getpid(), "start": start, "boot": processes.boot_id(), "token": token, "leaf": place}
+    claim = {
+        "pid": os.getpid(),
+        "start": start,
+        "boot": processes.boot_id(),
+        "token": token,
+        "leaf": place,
+    }
     if not files.make_claim(directory, claim):
         return FENCED
     Supervision(path, directory, key, token, place).run()
@@ -54,16 +70,24 @@ class Supervision:
     """One attempt, from its claim to its exit record."""
 
     def __init__(self, path: str, directory: int, key: str, token: str, place: str) -> None:
-        self.path, self.directory, self.key, self.token, self.leaf = path, directory, key, token, place
+        self.path, self.directory, self.key, self.token, self.leaf = (
+            path,
+            directory,
+            key,
+            token,
+            place,
+        )
         self.main = 0  # process number of the script, which is its session too
         self.status: int | None = None  # its wait status, once it has ended
         self.failure = b""
         self.alone = False  # no process of the job is left
-        self.reason = ""  # why all its processes were asked to end: "stop", "walltime" or another limit
+        # Why all its processes were asked to end: "stop", "walltime" or another limit.
+        self.reason = ""
         self.kill_at: float | None = None
         self.started_at = self.ran_before = self.running_since = 0.0
         self.suspended = False
-        self.share = 1.0  # its processors as a part of those asked for: its walltime runs at this rate
+        # Its processors as a part of those asked for: its walltime runs at this rate.
+        self.share = 1.0
         self.collected = 0.0  # processor seconds of the processes that have ended
         self.meter = usage.Meter({}, "", 0.0)
         self.handles = -1, -1  # the output and the error
@@ -83,7 +107,12 @@ class Supervision:
                 self._finish(256 + signal.SIGTERM, "stopped before the script was started")
                 return
         except (RefusedError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            self._finish(NOT_STARTED, str(error) if isinstance(error, RefusedError) else f"{type(error).__name__}: {error}")
+            self._finish(
+                NOT_STARTED,
+                str(error)
+                if isinstance(error, RefusedError)
+                else f"{type(error).__name__}: {error}",
+            )
             return
         try:
             self._start()
@@ -116,7 +145,9 @@ class Supervision:
     def _prepare(self) -> None:
         """Prepare all that the script needs; an exception names what it cannot have."""
         self._open_control()
-        try:  # orphans of the job become our children: so we find all of them, and none is left when we have no child
+        # Orphans of the job become our children: so we find all of them, and none is left when we
+        # have no child.
+        try:
             import ctypes
 
             ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -148,18 +179,29 @@ class Supervision:
         self._read_control()
 
     def _open_control(self) -> None:
-        """Open what wakes the loop, before the control file is read: signals, and the FIFO of the executor."""
+        """Open what wakes the loop, before the control file is read: signals, and the FIFO of the
+        executor."""
         try:
             os.mkfifo(files.WAKE, 0o600, dir_fd=self.directory)
         except FileExistsError:
             pass
-        self.wake = os.open(files.WAKE, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=self.directory)
-        self.control = os.open(files.CONTROL, os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=self.directory)
+        self.wake = os.open(
+            files.WAKE, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=self.directory
+        )
+        self.control = os.open(
+            files.CONTROL, os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=self.directory
+        )
         self.signals, signals_in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(signals_in, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: None)
-        for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGPIPE, signal.SIGALRM):
+        for number in (
+            signal.SIGHUP,
+            signal.SIGUSR1,
+            signal.SIGUSR2,
+            signal.SIGPIPE,
+            signal.SIGALRM,
+        ):
             signal.signal(number, signal.SIG_IGN)
         self.poll = select.poll()
         self.poll.register(self.wake, select.POLLIN)
@@ -191,7 +233,9 @@ class Supervision:
         os.umask(self.umask)
         self.main = os.fork()
         if self.main == 0:
-            script.become(program, command, environment, (nothing, *self.handles), self.leaf, report_in)
+            script.become(
+                program, command, environment, (nothing, *self.handles), self.leaf, report_in
+            )
         os.umask(0o077)
         self.running_since = time.monotonic()
         self.meter = usage.Meter(attempt.get("limits", {}), self.leaf, self.running_since)
@@ -226,7 +270,8 @@ class Supervision:
         exceeded = excess = ""
         if now >= self.meter.due and not self.suspended:
             exceeded, excess = self.meter.look(now, self.collected)
-            # For questions while the job runs: in place, because it is short and need not survive the machine.
+            # For questions while the job runs: in place, because it is short and need not survive
+            # the machine.
             used = files.to_json(self.meter.used()).encode("ascii").ljust(200)
             files.write_if_possible(files.USED, used, self.directory, os.O_CREAT)
         if self.walltime is not None and self._ran(now) >= self.walltime:
@@ -250,7 +295,8 @@ class Supervision:
             left = self.meter.due - now
             if self.walltime is not None:
                 left = min(left, (self.walltime - self._ran(now)) / self.share)
-        return min(86_400_000, max(1, int(left * 1000) + 1))  # a day at most: the kernel takes 31 bits
+        # A day at most: the kernel takes 31 bits.
+        return min(86_400_000, max(1, int(left * 1000) + 1))
 
     def _wait(self, timeout: int | None) -> None:
         """Sleep until something happens, or for so many milliseconds."""
@@ -275,12 +321,19 @@ class Supervision:
             return
         self.started_at = time.time()
         start = processes.start_of(self.main)
-        record = {"pid": self.main, "start": start, "session": self.main, "at": int(self.started_at * 1_000_000)}
+        record = {
+            "pid": self.main,
+            "start": start,
+            "session": self.main,
+            "at": int(self.started_at * 1_000_000),
+        }
         try:
             files.replace(files.STARTED, files.to_json(record), self.directory)
         except OSError:
             return  # a full disk: the exit record contains it too
-        files.write_if_possible(f"../{files.EVENTS}", f"{self.key}\n".encode("ascii"), self.directory, os.O_NONBLOCK)
+        files.write_if_possible(
+            f"../{files.EVENTS}", f"{self.key}\n".encode("ascii"), self.directory, os.O_NONBLOCK
+        )
 
     def _read_control(self) -> None:
         """Obey the commands that the executor wrote since we last looked."""
@@ -306,7 +359,8 @@ class Supervision:
                     continue
 
     def _reap(self) -> None:
-        """Collect the processes that ended; note the script's own status, and whether any process is left."""
+        """Collect the processes that ended; note the script's own status, and whether any process
+        is left."""
         while True:
             try:
                 pid, status, spent = os.wait4(-1, os.WNOHANG)
@@ -341,7 +395,8 @@ class Supervision:
             processes.signal_all(self._find, number)
 
     def _resize(self, procs: int, share: float) -> None:
-        """Write down the job's new number of processors, then send SIGWINCH, which a program ignores unless it handles it."""
+        """Write down the job's new number of processors, then send SIGWINCH, which a program
+        ignores unless it handles it."""
         if not 0 < share <= 1:
             return
         if not self.suspended and self.main:
@@ -351,7 +406,8 @@ class Supervision:
         try:
             files.replace(files.ALLOCATION, script.allocation_text(procs), self.directory)
         except OSError as error:
-            sys.stderr.write(f"{files.ALLOCATION}: {error.strerror}\n")  # the log of the attempt; it runs on as it is
+            # The log of the attempt; it runs on as it is.
+            sys.stderr.write(f"{files.ALLOCATION}: {error.strerror}\n")
             return
         if self.main and self.status is None:
             processes.signal_all(self._find, signal.SIGWINCH)
@@ -361,11 +417,17 @@ class Supervision:
         self.ran_before, self.suspended = self._ran(time.monotonic()), True
 
     def _ran(self, now: float) -> float:
-        """Return the used seconds of the walltime, as if the job had the processors that it asked for."""
-        return self.ran_before if self.suspended else self.ran_before + (now - self.running_since) * self.share
+        """Return the used seconds of the walltime, as if the job had the processors that it asked
+        for."""
+        return (
+            self.ran_before
+            if self.suspended
+            else self.ran_before + (now - self.running_since) * self.share
+        )
 
     def _end(self, reason: str, grace: float) -> None:
-        """Send TERM to all processes now, KILL when the grace is over.  If called again, the shorter grace counts."""
+        """Send TERM to all processes now, KILL when the grace is over.  If called again, the
+        shorter grace counts."""
         kill_at = time.monotonic() + grace
         self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
         if self.reason:
@@ -387,10 +449,15 @@ class Supervision:
         """Return the script's status as PBS writes it."""
         if self.status is None:
             return 256 + signal.SIGKILL
-        return 256 + os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else os.WEXITSTATUS(self.status)
+        return (
+            256 + os.WTERMSIG(self.status)
+            if os.WIFSIGNALED(self.status)
+            else os.WEXITSTATUS(self.status)
+        )
 
     def _finish(self, status: int, why: str) -> None:
-        """Clear up and write the exit record; wait while the disk is full, but not if the directory was deleted."""
+        """Clear up and write the exit record; wait while the disk is full, but not if the directory
+        was deleted."""
         self.meter.note(usage.group_time(self.leaf), 0, 0)
         for _ in range(LEAF_TRIES):  # the group may still contain for a moment what was just killed
             if not self.leaf or processes.remove_leaf(self.leaf):
@@ -404,7 +471,12 @@ class Supervision:
         used: dict[str, object] = {}
         if self.main and not self.failure:
             used = {**self.meter.used(), "walltime": round(self._ran(time.monotonic()), 6)}
-        record: dict[str, object] = {"status": status, "at": int(time.time() * 1_000_000), "why": why, "used": used}
+        record: dict[str, object] = {
+            "status": status,
+            "at": int(time.time() * 1_000_000),
+            "why": why,
+            "used": used,
+        }
         if undelivered:
             record["undelivered"] = undelivered
         if self.started_at:
@@ -416,5 +488,8 @@ class Supervision:
             except OSError as error:
                 if os.fstat(self.directory).st_nlink == 0:
                     return
-                print(f"qbatch supervisor: exit record of {self.key}: {error}; trying again", file=sys.stderr)
+                print(
+                    f"qbatch supervisor: exit record of {self.key}: {error}; trying again",
+                    file=sys.stderr,
+                )
                 time.sleep(1.0)

@@ -1,7 +1,8 @@
-"""The files that a job writes to: which are allowed, why others are refused, and how they are delivered.
+"""The files that a job writes to: which are allowed, why others are refused, and how they are
+delivered.
 
-A job writes to spools in its run directory.  When it has ended, they are delivered to the paths of ``-o`` and ``-e``.  So the job
-itself may make the folder, and no reader finds half of a file.
+A job writes to spools in its run directory.  When it has ended, they are delivered to the paths of
+``-o`` and ``-e``.  So the job itself may make the folder, and no reader finds half of a file.
 """
 
 # ruff: noqa: SIM105 (contextlib is not small)
@@ -14,7 +15,15 @@ import stat
 
 from . import files
 
-FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+FLAGS = (
+    os.O_WRONLY
+    | os.O_CREAT
+    | os.O_TRUNC
+    | os.O_APPEND
+    | os.O_NOFOLLOW
+    | os.O_NONBLOCK
+    | os.O_NOCTTY
+)
 
 KINDS = {
     stat.S_IFLNK: "a symbolic link",
@@ -31,18 +40,23 @@ class RefusedError(Exception):
 
 
 def _check(found: os.stat_result, title: str, *, is_own: bool) -> None:
-    """Refuse what is neither a regular file (if ``is_own``, of this user, even if the kernel allows others) nor /dev/null."""
+    """Refuse what is neither a regular file (if ``is_own``, of this user, even if the kernel allows
+    others) nor /dev/null."""
     if stat.S_ISREG(found.st_mode):
         if is_own and found.st_uid != os.geteuid():
             raise RefusedError(f"{title} belongs to another user ({found.st_uid})")
         return
     if stat.S_ISCHR(found.st_mode) and found.st_rdev == os.makedev(1, 3):
         return
-    raise RefusedError(f"{title} is {KINDS.get(stat.S_IFMT(found.st_mode), 'not a regular file')}, not a regular file")
+    raise RefusedError(
+        f"{title} is {KINDS.get(stat.S_IFMT(found.st_mode), 'not a regular file')}, not a regular "
+        "file"
+    )
 
 
 class OutputTarget:
-    """One output file: ``what`` it is, its final path, and its spool (none: the job writes to the final path).
+    """One output file: ``what`` it is, its final path, and its spool (none: the job writes to the
+    final path).
 
     ``letter``: ``o`` or ``e``, as ``-k`` and ``-R`` name it.
     """
@@ -55,7 +69,8 @@ class OutputTarget:
 def targets_of(output: str, error: str, join: str, direct: str) -> list[OutputTarget]:
     """Return the output files of an attempt: one if they are joined or are one file.
 
-    ``direct``: those (``o``, ``e``) that are written to their final paths from the start; ``/dev/null`` always is.
+    ``direct``: those (``o``, ``e``) that are written to their final paths from the start;
+    ``/dev/null`` always is.
     """
     both = [("output", output, "o", files.OUTPUT), ("error", error, "e", files.ERROR)]
     if join == "oe" or (join != "eo" and _is_same(output, error)):
@@ -82,9 +97,11 @@ def _refused(title: str, error: Exception) -> RefusedError:
 
 
 def open_output(path: str, title: str) -> int:
-    """Open one output file for writing, empty; RefusedError names it if it must not or cannot be opened.
+    """Open one output file for writing, empty; RefusedError names it if it must not or cannot be
+    opened.
 
-    A file of another user is refused: that user would read what the job writes, or has made it as a trap.
+    A file of another user is refused: that user would read what the job writes, or has made it as a
+    trap.
     """
     handle = -1
     try:
@@ -107,7 +124,8 @@ def _exists(path: str, title: str, *, is_own: bool = False) -> bool:
     if not path.startswith("/"):
         raise RefusedError(f"{title} is not an absolute path")
     try:
-        _check(os.lstat(path), title, is_own=is_own)  # before opening: opening a device may do something
+        # Before opening: opening a device may do something.
+        _check(os.lstat(path), title, is_own=is_own)
     except FileNotFoundError:
         return False
     except (OSError, ValueError) as error:
@@ -130,13 +148,18 @@ def _open_spool(target: OutputTarget, directory: int) -> int:
 def open_outputs(targets: list[OutputTarget], directory: int) -> tuple[int, int]:
     """Return the handles to which the script writes its output and its error.
 
-    If one is refused, the other is made all the same and gets the reason, because clients wait for it.
+    If one is refused, the other is made all the same and gets the reason, because clients wait for
+    it.
     """
     handles: list[int] = []
     refusals: list[str] = []
     for target in targets:
         try:
-            handles.append(_open_spool(target, directory) if target.spool else open_output(target.path, target.title))
+            handles.append(
+                _open_spool(target, directory)
+                if target.spool
+                else open_output(target.path, target.title)
+            )
         except RefusedError as refusal:
             refusals.append(str(refusal))
             target.spool = ""
@@ -150,7 +173,8 @@ def open_outputs(targets: list[OutputTarget], directory: int) -> tuple[int, int]
 
 
 def discard(targets: list[OutputTarget], directory: int, letters: str) -> None:
-    """Remove what the job wrote to the outputs of these letters; earlier files at the final paths of spools stay."""
+    """Remove what the job wrote to the outputs of these letters; earlier files at the final paths
+    of spools stay."""
     for target in targets:
         if target.letter not in letters:
             continue
@@ -166,8 +190,9 @@ def discard(targets: list[OutputTarget], directory: int, letters: str) -> None:
 def deliver(targets: list[OutputTarget], directory: int, name: str, job_id: str) -> str:
     """Deliver the spools to their final paths; return which could not be delivered, and why.
 
-    Another process may do this again if the first one was killed meanwhile.  A spool that cannot be delivered goes to the folder
-    ``undelivered`` next to the run directory; ``name`` is the name of the run directory.
+    Another process may do this again if the first one was killed meanwhile.  A spool that cannot be
+    delivered goes to the folder ``undelivered`` next to the run directory; ``name`` is the name of
+    the run directory.
     """
     problems = []
     for target in targets:
@@ -175,19 +200,23 @@ def deliver(targets: list[OutputTarget], directory: int, name: str, job_id: str)
             try:
                 _deliver(target, directory, job_id)
             except (OSError, ValueError, RefusedError) as error:
-                problems.append(f"{_refused(target.title, error)}; {_keep(target, directory, name)}")
+                problems.append(
+                    f"{_refused(target.title, error)}; {_keep(target, directory, name)}"
+                )
     return "; ".join(problems)
 
 
 def _deliver(target: OutputTarget, directory: int, job_id: str) -> None:
-    """Give the spool a second name if the file does not exist and the disk is the same, else copy it."""
+    """Give the spool a second name if the file does not exist and the disk is the same, else copy
+    it."""
     try:
         source = os.open(target.spool, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=directory)
     except FileNotFoundError:
         return  # it is kept as undelivered already, or it was never made
     path = target.path
     try:
-        if os.path.isdir(path) and not os.path.islink(path):  # as of -o DIR; the job may have made it
+        # As of -o DIR; the job may have made it.
+        if os.path.isdir(path) and not os.path.islink(path):
             path = f"{path}/{job_id}.{target.spool}"
         try:
             os.link(target.spool, path, src_dir_fd=directory, follow_symlinks=False)
@@ -213,7 +242,8 @@ def _copy(source: int, path: str, title: str) -> None:
     try:
         if is_new:
             os.fchmod(target, os.fstat(source).st_mode & 0o777)
-        fcntl.fcntl(target, fcntl.F_SETFL, fcntl.fcntl(target, fcntl.F_GETFL) & ~os.O_APPEND)  # for sendfile
+        # For sendfile.
+        fcntl.fcntl(target, fcntl.F_SETFL, fcntl.fcntl(target, fcntl.F_GETFL) & ~os.O_APPEND)
         while os.sendfile(target, source, None, 1 << 24):
             pass
     finally:

@@ -1,7 +1,9 @@
-"""The processes of the machine and of an attempt, and how to signal one without ever signalling another.
+"""The processes of the machine and of an attempt, and how to signal one without ever signalling
+another.
 
-A control group (version 2) for one attempt, its leaf, is used if a writable tree is found, which many machines do not have.  One
-write kills all processes in it, however they forked; everything works without it.
+A control group (version 2) for one attempt, its leaf, is used if a writable tree is found, which
+many machines do not have.  One write kills all processes in it, however they forked; everything
+works without it.
 """
 
 from __future__ import annotations
@@ -15,49 +17,62 @@ if TYPE_CHECKING:
     import signal as signal
     from collections.abc import Callable, Iterator
 else:
-    import _signal as signal  # `signal` itself makes enumerations, which costs as much as half a start of Python
+    # `signal` itself makes enumerations, which costs as much as half a start of Python.
+    import _signal as signal
 
 MARKER = "QBATCH_ATTEMPT"
-"""Name of the environment variable with a random token, which marks the processes of one attempt."""
+"""Name of the environment variable with a random token, which marks the processes of one
+attempt."""
 
 FREEZE_ROUNDS = 20
 
 
 def boot_id() -> str:
-    """Return the random name of this start of the machine; process numbers are valid only within one start."""
+    """Return the random name of this start of the machine; process numbers are valid only within
+    one start."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
         return stream.read().strip()
 
 
 def read_stat(pid: int) -> tuple[str, int, int, int] | None:
-    """Return state, parent, session and start (ticks since boot) of a process; None if it is gone."""
+    """Return state, parent, session and start (ticks since boot) of a process; None if it is
+    gone."""
     fields = stat_fields(pid)
-    return (fields[0].decode("ascii"), int(fields[1]), int(fields[3]), int(fields[19])) if fields else None
+    return (
+        (fields[0].decode("ascii"), int(fields[1]), int(fields[3]), int(fields[19]))
+        if fields
+        else None
+    )
 
 
 def stat_fields(pid: int) -> list[bytes]:
-    """Return the fields of /proc/PID/stat that follow the program's name; none if the process is gone."""
+    """Return the fields of /proc/PID/stat that follow the program's name; none if the process is
+    gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as stream:
-            fields = stream.read().rpartition(b")")[2].split()  # the name may contain anything, blanks and brackets too
+            # The name may contain anything, blanks and brackets too.
+            fields = stream.read().rpartition(b")")[2].split()
     except OSError:
         return []
     return fields if len(fields) > 21 else []
 
 
 def start_of(pid: int) -> int | None:
-    """Return the start of a process in ticks since boot, which identifies it with its number; None if it is gone."""
+    """Return the start of a process in ticks since boot, which identifies it with its number; None
+    if it is gone."""
     found = read_stat(pid)
     return None if found is None else found[3]
 
 
 def open_process(pid: int, start: int) -> int | None:
-    """Return a pidfd of the process that has this number **and** this start; None if there is no such process."""
+    """Return a pidfd of the process that has this number **and** this start; None if there is no
+    such process."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:
         return None
-    # The handle is made before the identity is read: if this is the right process, it was so when the handle was made.
+    # The handle is made before the identity is read: if this is the right process, it was so when
+    # the handle was made.
     if start_of(pid) == start:
         return handle
     os.close(handle)
@@ -65,7 +80,8 @@ def open_process(pid: int, start: int) -> int | None:
 
 
 def signal_process(pid: int, start: int, number: int) -> bool:
-    """Signal the process that has this number and this start, and no other; return False if it is gone or forbidden."""
+    """Signal the process that has this number and this start, and no other; return False if it is
+    gone or forbidden."""
     handle = open_process(pid, start)
     if handle is None:
         return False
@@ -88,7 +104,8 @@ def every_process() -> Iterator[int]:
 def descendants(roots: set[int]) -> dict[int, int]:
     """Return the living descendants of some processes, without these, each with its start.
 
-    Parents come before their children: a shell that gets its signal first does not live to report its child's end.
+    Parents come before their children: a shell that gets its signal first does not live to report
+    its child's end.
     """
     children: dict[int, list[tuple[int, int, str]]] = {}
     for pid in every_process():
@@ -107,7 +124,8 @@ def descendants(roots: set[int]) -> dict[int, int]:
 
 
 def marked(token: str) -> dict[int, int]:
-    """Return the living processes that started with the token in their environment, each with its start."""
+    """Return the living processes that started with the token in their environment, each with its
+    start."""
     wanted = f"{MARKER}={token}".encode("ascii")
     result: dict[int, int] = {}
     for pid in every_process():
@@ -125,7 +143,8 @@ def marked(token: str) -> dict[int, int]:
 
 
 def signal_all(find: Callable[[], dict[int, int]], number: int) -> list[tuple[int, int]]:
-    """Signal all processes found, once each, in the order found; look again until there is no new one.  Return them."""
+    """Signal all processes found, once each, in the order found; look again until there is no new
+    one.  Return them."""
     done: dict[tuple[int, int], None] = {}
     for _ in range(FREEZE_ROUNDS):
         new = [each for each in find().items() if each not in done]
@@ -144,7 +163,8 @@ def kill_all(find: Callable[[], dict[int, int]]) -> None:
 
 
 def leaf_path(key: str, token: str) -> str:
-    """Return the path of an attempt's leaf, in the control group of this process; empty if none can be made."""
+    """Return the path of an attempt's leaf, in the control group of this process; empty if none can
+    be made."""
     try:
         with open("/proc/self/cgroup", encoding="utf-8") as stream:
             own = next((line[3:].rstrip("\n") for line in stream if line.startswith("0::")), None)
@@ -160,7 +180,9 @@ def leaf_path(key: str, token: str) -> str:
         root, mount = _unescape(fields[3]).rstrip("/"), _unescape(fields[4]).rstrip("/")
         if own == root or own.startswith(root + "/"):
             group = (mount + own[len(root) :]).rstrip("/")
-            return f"{group}/qbatch-{key}-{token[:8]}" if group and os.access(group, os.W_OK) else ""
+            return (
+                f"{group}/qbatch-{key}-{token[:8]}" if group and os.access(group, os.W_OK) else ""
+            )
     return ""
 
 
@@ -189,7 +211,8 @@ def kill_leaf(path: str) -> None:
 
 
 def remove_leaf(path: str) -> bool:
-    """Remove a leaf and the groups that the job made inside it; return False if a process still lives there."""
+    """Remove a leaf and the groups that the job made inside it; return False if a process still
+    lives there."""
     for directory, _, _ in os.walk(path, topdown=False):
         try:
             os.rmdir(directory)
