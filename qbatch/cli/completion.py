@@ -2,7 +2,7 @@
 queues and hosts.
 
 The name of a parameter selects its completion (:data:`BY_NAME`), the same in every command.
- Completion must never fail or print: without a daemon it offers nothing.
+Completion must never fail or print: without a daemon it offers nothing.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 machine's clocks.
 
 Real time follows the wall clock, but never runs backwards (docs/explanation/reliability.md).
- Between two readings it runs at the pace of the monotonic clock; a difference between the two
+Between two readings it runs at the pace of the monotonic clock; a difference between the two
 clocks is a step of the wall clock.  A step forward is followed at once.  After a small step
 backward the server's clock stands until the wall clock has caught up.  After a larger one it runs
 on, ahead of the wall clock, and logs by how much.

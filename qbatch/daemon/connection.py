@@ -106,7 +106,7 @@ class ConnectedClient(asyncio.Protocol):
     """One connected client.
 
     ``waits``: its questions without an answer yet; they end with the connection.
-     ``is_subscribed``: it gets events. ``long_answers``: held while a long answer is made;
+    ``is_subscribed``: it gets events. ``long_answers``: held while a long answer is made;
     ``long_waits``: how many long answers it waits for.
     """
 

@@ -69,7 +69,7 @@ class Outbox:
     """Carries out the effects of the core, in order.
 
     ``executor``: None if jobs are emulated.  ``surroundings``: variables that every job gets.
-     ``scripts``: the directory of long scripts.  ``report`` takes the report of an attempt that
+    ``scripts``: the directory of long scripts.  ``report`` takes the report of an attempt that
     cannot be made.
     """
 

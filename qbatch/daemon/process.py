@@ -114,7 +114,7 @@ class DaemonOptions(msgspec.Struct, kw_only=True):
 
     ``read_settings`` returns the configuration; it is called again on reload.  ``config_name``: its
     file, if any.  ``trace``: the source of jobs that arrive by themselves, if any.
-     ``surroundings``: variables that every job gets.
+    ``surroundings``: variables that every job gets.
     """
 
     state: Path

@@ -122,7 +122,7 @@ class Instance:
 
     ``started``: microseconds since 1970.  ``socket``, ``config``: paths.  ``is_compiled``: whether
     compiled kernels serve. ``reload``: reads the configuration again and returns what has changed.
-     ``most_connections``: at the same time.
+    ``most_connections``: at the same time.
     """
 
     started: int
@@ -245,7 +245,7 @@ class Service:
         committed.
 
         A returned ``Refusal`` is an answer too: the policy refused a job, which has a record.
-         ``UNFINISHED``: the request takes several steps, and ``asker`` gets the answer after the
+        ``UNFINISHED``: the request takes several steps, and ``asker`` gets the answer after the
         last one (:mod:`.core.steps`).
 
         Raises:

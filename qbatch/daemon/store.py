@@ -2,7 +2,7 @@
 
 ``qbatch.db`` (SQLite through aiosqlite, one exclusive connection): the journal of inputs, one row
 for each commit, and all finished jobs.  ``snapshot-N``: the state after journal row N.
- ``committed``: the number of the last committed row; if the journal ends before it, rows are lost
+``committed``: the number of the last committed row; if the journal ends before it, rows are lost
 and the daemon refuses to start.  ``lock``: held while a daemon has the directory. ``reserve``:
 space to free when the disk is full.  Settings of SQLite: docs/spec/reliability.md 3.
 """

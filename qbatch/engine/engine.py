@@ -81,7 +81,7 @@ class _Happened(NamedTuple):
     """The events of one instant by kind.
 
     ``finished``: rows, ascending; ``ran``: the run times of them that the driver knows.
-     ``withdrawn``: rows, ascending. ``returned``: rows of trial runs.  ``hosts``: closings and
+    ``withdrawn``: rows, ascending. ``returned``: rows of trial runs.  ``hosts``: closings and
     openings, in order.  ``jobs``: arrivals, in order of (submit, number).  ``forced``: starts by an
     operator.
     """

@@ -13,7 +13,7 @@ class Round(msgspec.Struct, frozen=True):
 
     ``arrived``: rows that admission accepted.  ``refused``: jobs that admission refused, with the
     reasons. ``stopped``: rows that the engine suspended because their ``until`` had come.
-     ``actions``: the policy's actions as carried out (allocations filled in).  ``broken``: rows
+    ``actions``: the policy's actions as carried out (allocations filled in).  ``broken``: rows
     that started after their promise, and rows of promises that the policy took back (``Break``),
     each once. ``first_waiting``: the first row left waiting, or None.  ``parked``: rows (also
     arrivals) that left the queue because only closed hosts could hold them; ``returned``: parked

@@ -53,7 +53,7 @@ class RunTables:
 
     ``until``: when the engine suspends a running job, or ends its trial run; ``trials``: the rows
     of trial runs. ``jobs``, ``log``, ``state``, ``done``: the tables, as the kernels take them.
-     For access to single entries: ``counts``; ``cells``, the runs by row and field; ``ended``, the
+    For access to single entries: ``counts``; ``cells``, the runs by row and field; ``ended``, the
     rows that ended in a round of a loop; ``endings``. ``shown``, ``ends``, ``amounts``: the parts
     of running jobs, and two rows of them, read-only and longer than what is in use.
     """

@@ -46,7 +46,7 @@ def read_log(
         The log: ``len(log)`` rows by (submit, job number, line).  ``log["submit"]`` and the other
             17 fields of SWF are NumPy
         arrays: times in seconds of the log's own clock, memory in KB per processor, -1 for unknown.
-         ``log.header`` and ``log.notes`` hold the rest.
+        ``log.header`` and ``log.notes`` hold the rest.
 
     Raises:
         InputError: it cannot be read; the message names the line and the reason.

@@ -150,7 +150,7 @@ class ReplayResult:
         """Every metric by policy and name: ``result.metrics["easy"]["wait_mean_s"]``.
 
         Names end in their unit: ``_s`` is seconds, ``_share`` is 0 to 1, slowdowns are ratios.
-         None if a metric has no value (a mean over no jobs).  ``metrics_table`` and ``qbatch
+        None if a metric has no value (a mean over no jobs).  ``metrics_table`` and ``qbatch
         metrics`` show the meaning of each.
         """
         kept = {

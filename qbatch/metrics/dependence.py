@@ -1,7 +1,7 @@
 """Intervals for consecutive values that depend on each other, as the waits of a queue do.
 
 The jobs of one busy week all wait long: twenty thousand jobs are not twenty thousand observations.
- So the variance of a mean is that of the stationary bootstrap, which draws blocks of geometric
+So the variance of a mean is that of the stationary bootstrap, which draws blocks of geometric
 length (Politis and Romano 1994, "The stationary bootstrap", JASA 89).  For a mean it has a closed
 form, so no random number is needed.  The mean length of a block comes from the data.  Source:
 Politis and White 2004, "Automatic block-length selection for the dependent bootstrap", Econometric
@@ -117,7 +117,7 @@ def a_day_of(submit: Int64Array) -> float:
     of a block.
 
     Users come and go in days, and in a log of few days the autocorrelations alone show too little.
-     With labels exchanged per day on logs of a week, 9 % of the differences are called real instead
+    With labels exchanged per day on logs of a week, 9 % of the differences are called real instead
     of 22 %.  Times in microseconds.
     """
     n = len(submit)

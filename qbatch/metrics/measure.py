@@ -23,7 +23,7 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
     ``jobs`` is then 0.
 
     Waits, responses, slowdowns, the shares and ``jobs`` are over the jobs that ran and are counted.
-     Makespan, throughput, utilisation, loss of capacity and ``queue_max`` are over the whole run,
+    Makespan, throughput, utilisation, loss of capacity and ``queue_max`` are over the whole run,
     including the warm-up.  With ``costly=False`` there is no ``loss_of_capacity``, the one metric
     that needs a compiled kernel.
 

@@ -46,7 +46,7 @@ class Effect:
     ``cliff_delta``: P(b < a) - P(b > a) over all pairs of any two jobs (Cliff 1993, Psychological
     Bulletin 114). ``rank_biserial``: of the ranks of |b - a| over the jobs that differ, the share
     that lies with b less, minus the share with b more (Kerby 2014, Comprehensive Psychology 3).
-     Both go from -1 (b is worse for all) to 1 (better for all).
+    Both go from -1 (b is worse for all) to 1 (better for all).
     """
 
     better: float

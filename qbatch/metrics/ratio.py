@@ -86,7 +86,7 @@ def replicated_difference(a: Floats, b: Floats, confidence: float = 0.95) -> Est
 
     There is no dependence and no ratio: Student's t of the differences contains what varies from
     replica to replica, also in a. The bounds are cut at what is possible if no value is negative.
-     If all replicas differ by the same, there are no bounds.
+    If all replicas differ by the same, there are no bounds.
     """
     change = (b - a).tolist()
     found = interval(change, confidence)

@@ -35,7 +35,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     then their sums; without chunks the job is ``procs`` chunks of one processor.  ``placing``: one
     of ``PLACINGS``.  ``is_exclusive``: it takes whole hosts, with all that they have, and waits for
     hosts without other jobs.  ``is_rerunnable``: it may start again, as after a trial run.
-     ``priority``: its importance to its user (``qsub -p``), -1,024 to 1,023. ``is_admitted``: it
+    ``priority``: its importance to its user (``qsub -p``), -1,024 to 1,023. ``is_admitted``: it
     was accepted before and comes again (its host went down, it is to run again): a policy that may
     refuse does not refuse it now.
 

@@ -20,7 +20,7 @@ class Reason(msgspec.Struct, frozen=True):
     """A refusal or a wait.
 
     ``code``: one word, stable.  ``said_by``: the policy, ``"engine"`` or ``"admission"``.
-     ``text``: one sentence with the numbers.  ``numbers``: the same numbers by name (instants and
+    ``text``: one sentence with the numbers.  ``numbers``: the same numbers by name (instants and
     spans in microseconds); ``blocked_by``: rows of the jobs that prevent the start.
     """
 

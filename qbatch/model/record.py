@@ -43,7 +43,7 @@ class Workload:
     """The jobs of one run, in order of sequence; every array has one entry per job.
 
     ``procs_total``: processors of the machine, 0 if unknown (job rows do not contain it).
-     ``number``: the log's job number. ``submit``, ``estimate``, ``run``: microseconds, with ``0 <=
+    ``number``: the log's job number. ``submit``, ``estimate``, ``run``: microseconds, with ``0 <=
     run <= estimate`` in a workload prepared from a log.  ``run`` is what will happen (a job that
     reaches its estimate is killed there; -1 of a refused job read from job rows), ``logged_run``
     the value of the log.  Another source may let jobs outlive their estimates.  ``procs``:
@@ -53,7 +53,7 @@ class Workload:
     log, whatever replaces it here. ``user``, ``group``, ``queue``: the log's numbers, -1 for
     absent; ``queue_names``: the log's names of its queues. ``counted``: whether metrics count the
     job (a warm-up job runs but does not count).  ``log_row``: the row of the log that it came from.
-     ``sequence``: the sequence in job rows that were read, -1 if they have none; None: each row's
+    ``sequence``: the sequence in job rows that were read, -1 if they have none; None: each row's
     own number. ``parent``: the number of the job of which each is a task, -1 for none (the
     default).  ``resources``: the requests of named resources (:class:`qbatch.model.machine.Host`),
     a column for each that any job asks for.
@@ -163,7 +163,7 @@ class Schedule:
     and each job is inside one; else None.  ``rejected``: the refused jobs, by row; for those read
     from job rows the instant is that of their submission.  ``broken``: how often a promise to each
     row was taken back or not kept; None if that never happened, or is unknown.
-     ``read_piece_count``: ``piece_count`` as job rows without execution intervals have it; None if
+    ``read_piece_count``: ``piece_count`` as job rows without execution intervals have it; None if
     ``pieces`` holds them all.  ``predicted``: the run time predicted for each job at its
     submission, microseconds, -1 for jobs without a prediction; None if nothing was predicted.
     """

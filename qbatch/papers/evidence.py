@@ -2,7 +2,7 @@
 
 A comparison says *yes* if the whole 95 % interval lies on the claimed side, and *no* if it lies on
 the other side.  It is *open* if the interval contains the bound, or if there is only one replica.
- A claim of several comparisons holds if all say yes, does not hold if one says no, and else is not
+A claim of several comparisons holds if all say yes, does not hold if one says no, and else is not
 decidable.  Ratios are averaged, and their intervals made, on a scale of logarithms.  If they are
 shown as changes in percent (``is_change``), so are the bounds.
 """

@@ -2,7 +2,7 @@
 its runs.
 
 Source: papers/origin2000-production-scheduling.txt, section 4; protocol in docs/spec/papers.md 3.6.
- Its logs are not public: the months behind Figures 3 to 10 are generated
+Its logs are not public: the months behind Figures 3 to 10 are generated
 (docs/papers/origin2000.md), several replicas of each; a *replica* is the same month drawn with
 another seed.  Each is simulated under every policy after seven days of warm-up until all its jobs
 have ended; only jobs submitted in the month are counted.  No job comes after the month.
@@ -81,7 +81,7 @@ class Origin2000Figures:
     ``whole``: the metrics of ``measure`` over the jobs of the month; ``longer``: the same over
     those that ran more than a minute.  ``classes``, ``ranges``: the metrics of ``breakdown`` by
     class name and by range of run time, with ``jobs``. All but ``longer`` have ``BOUNDED`` too.
-     ``kept_idle``: share of the processors' time of the month that stood idle under a special (LSF
+    ``kept_idle``: share of the processors' time of the month that stood idle under a special (LSF
     only).  ``placed``: share of the jobs of the month that had a place on a host at their arrival
     (equal shares only).  ``top``: run time and wait in seconds of the 5 % of jobs that waited
     longest.

@@ -231,7 +231,7 @@ class TraceRuns:
         """Return by subset the ratio of the first's number to the second's, at equal utilisation.
 
         A curve joins the points (utilisation, number) of the loads by straight lines (rule 18).
-         The ratio is the geometric mean at ``_PLACES`` utilisations, evenly spread over the common
+        The ratio is the geometric mean at ``_PLACES`` utilisations, evenly spread over the common
         range; a subset without one is left out.
         """
 

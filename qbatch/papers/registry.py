@@ -24,7 +24,7 @@ class PaperOption:
     """An option of a paper: its flags, its help, and the type of its value.
 
     ``study_of`` takes it by the name of its first flag.  ``least``, ``most``: bounds of a number.
-     A text may be given several times.  An option that is on or off is about the part of the same
+    A text may be given several times.  An option that is on or off is about the part of the same
     name, which is left out if the option is off.
     """
 

@@ -134,7 +134,7 @@ class ListRules(msgspec.Struct, frozen=True):
 
     ``order``: ``fcfs``, ``sjf``, ``lxf``, ``sjf-behind`` (by submission up to the first job that
     cannot start, then ``sjf``), or ``priority`` by ``weights`` (in the order of the kernels).
-     ``depth``: number of reservations. ``is_stopping``: the pass ends at the first job that does
+    ``depth``: number of reservations. ``is_stopping``: the pass ends at the first job that does
     not fit.  ``is_by_shadow``: the one reservation is an instant only.  ``is_sticky``: reservations
     stay.
     """
@@ -152,7 +152,7 @@ class Compiled(msgspec.Struct, frozen=True):
 
     ``decide(instant, jobs, state, done, memory)``: a kernel
     (:mod:`qbatch.planning.kernels.tables`); ``needs``: what it returns and reads.
-     ``new_memory(work, machine)``: its memory for a workload, a named tuple of arrays and numbers.
+    ``new_memory(work, machine)``: its memory for a workload, a named tuple of arrays and numbers.
     ``takes(memory)``: by row, whether it accepts a job at all; None: every job.  ``refusal(work,
     row, memory)``: the code and the text with which it refuses a job.  ``is_planned``: it promises
     starts, and all jobs are in one pool.

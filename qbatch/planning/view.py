@@ -152,7 +152,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     A host of ``closed`` has nothing free, and ``ends`` and ``amounts`` leave it out: a job that
     ends there gives nothing back until the host opens.  Rows that the open hosts could never hold
     are ``parked``: not in the queue, and named in ``withdrawn`` in the round in which they left it.
-     ``is_machine_changed``: hosts closed or opened in this round, and parked rows may be back in
+    ``is_machine_changed``: hosts closed or opened in this round, and parked rows may be back in
     the queue, so that a plan is best rebuilt from it.  It is also true when an operator started a
     job: its row is in ``withdrawn``, and it runs.
 

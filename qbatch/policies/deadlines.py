@@ -58,10 +58,10 @@ class DeadlinePlan:
 
     ``jobs``, ``weights``, ``count``: the plan, as the kernels take it.  ``waited``, ``ended``: the
     sum of the first-start waits of the jobs that have ended, in microseconds, and their number.
-     ``priorities``, ``submitted``: the sum of the priorities of all jobs so far (in parts), and
+    ``priorities``, ``submitted``: the sum of the priorities of all jobs so far (in parts), and
     their number. ``parked``: the latest starts of jobs that only closed hosts could hold.
-     ``prices``: of the accepted jobs that have not ended, by row, as fixed at acceptance.
-     ``was_late``: a running job had outlived its estimate at the last pass. ``procs``: of the
+    ``prices``: of the accepted jobs that have not ended, by row, as fixed at acceptance.
+    ``was_late``: a running job had outlived its estimate at the last pass. ``procs``: of the
     machine.
     """
 

@@ -17,7 +17,7 @@ Where the paper is silent:
 * If a host closes during a trial run, the preempted jobs resume when it opens again.
 
 The rules are kernels (:mod:`qbatch.planning.kernels.quanta`), which the compiled replay calls too.
- This module makes their tables from the view, shows the inner policy what they write, and handles
+This module makes their tables from the view, shows the inner policy what they write, and handles
 what happens only in a live system.
 """
 

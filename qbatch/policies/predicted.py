@@ -22,7 +22,7 @@ user runtime estimates", IEEE TPDS 18(6), 2007.  Read as follows:
   keeps running for the policy, and outlives its prediction.
 
 The inner policy sees a view in which estimates are predictions (:mod:`qbatch.planning.predicted`).
- When a prediction is corrected, a policy that keeps a plan rebuilds it, in order of submission (as
+When a prediction is corrected, a policy that keeps a plan rebuilds it, in order of submission (as
 when a host opens).  Its promises stay, and a start after one is recorded as a broken promise.
 
 A policy that takes over a machine does not know the earlier jobs of a user: it uses estimates until

@@ -42,7 +42,7 @@ class PolicyEntry(msgspec.Struct, frozen=True):
     """One registered policy: how to make it, what it does, its source, its parameters.
 
     ``is_wrapper``: it is made with an ``inner`` policy, and takes its parameters as ``inner.key``.
-     ``is_interrupting``: jobs may run in several execution intervals, and promises of an inner
+    ``is_interrupting``: jobs may run in several execution intervals, and promises of an inner
     policy may break.  ``is_for_single_hosts``: it refuses machines on which a job may span hosts,
     except (``takes_chunks``) those with chunks.  ``is_for_pools``: it refuses machines on which
     more than the number of free processors decides.  ``breaks_promises``: starts that an inner
@@ -658,7 +658,7 @@ def own_class(text: str) -> str | None:
 
 def canonical_text(text: str) -> str | None:
     """Return the canonical name of a registered policy written as ``text``; None for a user's own.
-     Nothing is loaded.
+    Nothing is loaded.
 
     Raises:
         UsageError: for an unknown name or parameter of a registered policy.

@@ -26,7 +26,7 @@ class Group:
     """A group that is carried out.
 
     In order: the planned rows that have not begun, in plan order; the job that ends the group.
-     Then: whether that job ended in the slice of another class; whether the group is over.
+    Then: whether that job ended in the slice of another class; whether the group is over.
     """
 
     rows: list[int]
@@ -50,8 +50,8 @@ class SliceBook:
     """The jobs in the system (as the kernels take them), the nodes, the clock, the groups by class.
 
     ``kind``: the class that has the slice, ``NO_CLASS`` in a switch and while there is no job.
-     ``until``: when slice or switch end.  ``last``: the class of the slice before a switch.
-     ``is_switching``: a switch is under way.  ``present``: number of jobs by class.  ``strays``:
+    ``until``: when slice or switch end.  ``last``: the class of the slice before a switch.
+    ``is_switching``: a switch is under way.  ``present``: number of jobs by class.  ``strays``:
     hosts and processors of jobs that were suspended before this policy and own no nodes yet;
     ``holders``: those that have kept their memory.  ``allocations``: of each job that has begun, if
     hosts matter.

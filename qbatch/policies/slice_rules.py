@@ -25,7 +25,7 @@ class SliceRules(msgspec.Struct, frozen=True):
     responses).  ``is_easy``: backfilling inside a slice keeps one reservation, not one for every
     job.  ``is_smart``: jobs of other classes use what a class leaves.  ``class_by``: ``estimate``,
     ``queue`` (numbers 1, 2, 3) or ``none`` (all are of one class, which has the machine alone).
-     ``night``: the hours of the day between which other lengths and shares hold, with these.
+    ``night``: the hours of the day between which other lengths and shares hold, with these.
     """
 
     lengths: tuple[int, int, int]

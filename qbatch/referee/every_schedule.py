@@ -98,7 +98,7 @@ def check_pieces(done: Schedule) -> Iterator[Breach]:
     end, and with its work.
 
     Work is conserved under suspension and resizing (docs/spec/papers.md 3.7), up to microseconds.
-     A replay rounds the last interval up to one, and the run time of a recorded job, its work over
+    A replay rounds the last interval up to one, and the run time of a recorded job, its work over
     its processors, is rounded down.  So the intervals contain too much work by less than a
     microsecond of the job's processors.
     """

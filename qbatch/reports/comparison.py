@@ -2,7 +2,7 @@
 report shows.
 
 This module matches the jobs by number, sorts them into classes, and words the findings.
- :mod:`qbatch.metrics.paired` supplies the statistics of each quantity and their verdicts.
+:mod:`qbatch.metrics.paired` supplies the statistics of each quantity and their verdicts.
 """
 
 from __future__ import annotations
@@ -264,13 +264,13 @@ def compare(
     """Return the record of a comparison, schema ``qbatch.compare/1``; differences are b - a.
 
     With ``replicas`` (further pairs, of other seeds or logs) the intervals are over the pairs.
-     Effects, medians and breakdowns stay those of the first pair, but a part that holds every job
+    Effects, medians and breakdowns stay those of the first pair, but a part that holds every job
     equals the whole.  Utilisation is left out, and a note gives the reason, if the size of a
     machine is unknown or those of a pair differ.  Utilisation and makespan are of the jobs that
     both ran, including the warm-up.
 
     If one side is a recorded log, nothing is called better and there is no interval and no p.
-     Differences then come from the machine, which a replay does not know, as well as from the
+    Differences then come from the machine, which a replay does not know, as well as from the
     policy.  ``history`` then lists what is unknown.
 
     Raises:

@@ -1,7 +1,7 @@
 """Gantt charts: the jobs on processors over time.
 
 Job rows hold how many processors a job had, not which, so :mod:`qbatch.results.boxes` assigns them.
- Few jobs are drawn as boxes with their numbers, many as pixels, each in the mean colour of what it
+Few jobs are drawn as boxes with their numbers, many as pixels, each in the mean colour of what it
 covers.  A job with several execution intervals has gaps where it was suspended, and more or fewer
 processors where it was resized.
 """

@@ -49,7 +49,7 @@ def draw(
 
     ``begin`` and ``end`` are log seconds or ISO times; the window is half-open.  ``colour_by`` is
     for Gantt charts. ``columns``: the width of the figure, in columns of a journal (1 or 2).
-     ``is_grey``: draw in grey.  ``axes``: draw into these axes, one for each panel, instead of in a
+    ``is_grey``: draw in grey.  ``axes``: draw into these axes, one for each panel, instead of in a
     new figure.  Returns the figure.
 
     Raises:

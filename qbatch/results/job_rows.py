@@ -61,7 +61,7 @@ COLUMNS = (
 
 ``piece_count``: 0 for a job that ran without interruption on the processors that it requested; else
 the number of its execution intervals, which a result keeps (:mod:`qbatch.results.pieces`).
- ``wait`` of a job with several intervals is all the time in which it did not advance, ``end -
+``wait`` of a job with several intervals is all the time in which it did not advance, ``end -
 submit - run``, as in the metrics; of any other job it is ``start - submit``.  ``host``: the last
 host of the job, counted from 0 in the machine's order, if jobs run inside one of several hosts;
 else empty.

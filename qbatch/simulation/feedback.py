@@ -90,7 +90,7 @@ def feedback_source(
     """Return the jobs of a workload with feedback, for one run: a source cannot be used twice.
 
     ``load``: the divisor of the gaps between the workload's submissions; think times do not change.
-     A predecessor that cannot run on the machine counts as ended at its submission.  If the
+    A predecessor that cannot run on the machine counts as ended at its submission.  If the
     predecessor is not replayed (``--from`` and similar), its end is unknown, and the job comes at
     its own instant.
     """

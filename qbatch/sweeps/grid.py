@@ -101,7 +101,7 @@ class Context:
     machines, None for a log's own.
 
     ``policies``: by name, the hash of the source of each user's own policy, else an empty text.
-     ``key``: distinguishes contexts in a worker that gets several.
+    ``key``: distinguishes contexts in a worker that gets several.
     """
 
     grid: Grid

@@ -41,7 +41,7 @@ class SweepPlan:
     """A grid that can run.
 
     ``log_digests``: the SHA-256 of each stored log, None for one that a model generates.
-     ``machines``: None for the log's own.  ``policy_digests``: hashes of source outside of qbatch,
+    ``machines``: None for the log's own.  ``policy_digests``: hashes of source outside of qbatch,
     by the policies' names.
     """
 

@@ -281,7 +281,7 @@ def record(
 
     Every point has ``at`` (its axes), ``replicas`` and ``metrics``: by name ``mean``, ``low``,
     ``high`` and, if several replicas have no interval, the ``reason``, as every difference has.
-     ``against`` holds the difference of each policy from the ``baseline``, by default the first
+    ``against`` holds the difference of each policy from the ``baseline``, by default the first
     policy of the grid.
     """
     found, names = points(sweep, metrics), [metric_named(name) for name in metrics]

@@ -10,5 +10,5 @@ request, ``verb`` names one of the structs of :mod:`qbatch.wire.requests`, ``v``
 version, and ``id`` comes back with the reply.  Each request gets one reply; replies come in any
 order: ``{"id": 1, "result": {...}}`` or ``{"id": 1, "error": {"code": "unknown-job", "message":
 "...", "pbs": 15001, "exit": 6}}``.  After ``subscribe`` the daemon also sends ``{"event": {...}}``.
- The daemon reads the user of a request from the socket, never from the message.
+The daemon reads the user of a request from the socket, never from the message.
 """

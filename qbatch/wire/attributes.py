@@ -1,7 +1,7 @@
 """The attributes that a user gives to a job, in one table.
 
 ``qsub`` with its directives and ``-W``, ``qalter``, ``qstat -f`` and ``qselect`` use the table.
- The server reads from it which attributes of a running job may be changed.  Of a waiting job,
+The server reads from it which attributes of a running job may be changed.  Of a waiting job,
 ``qalter`` can change the fields of :class:`~qbatch.wire.requests.Changes`.
 """
 

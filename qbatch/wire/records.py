@@ -363,7 +363,7 @@ class ShadowRecord(Record, frozen=True):
     ``is_real``: it is the policy that really decides in the ``pool``.  ``started``, ``ended``,
     ``waiting``: numbers of jobs. ``wait_mean_s`` and ``wait_max_s``: of the jobs that started, all
     the time before their last start or resumption in which they made no progress.
-     ``bounded_slowdown_mean`` (10 s, unclipped): of those that ended.  ``utilisation``: busy
+    ``bounded_slowdown_mean`` (10 s, unclipped): of those that ended.  ``utilisation``: busy
     processor time over processor time.  ``provisional``: jobs of which the real run time is not
     known (yet) and the walltime is used instead, with those that were there at the beginning.
     """
@@ -398,8 +398,8 @@ class OutputFiles(Record, frozen=True):
     ``output``, ``error``: paths, of which the first that exists counts.  While the job runs, it is
     the spool file, or the file itself if the job writes to it directly; later the delivered file,
     or the kept one if delivery failed.  ``join``: ``oe`` or ``eo`` if both streams go to one file.
-     ``is_waiting``: the job has not started (again) yet; ``is_running``: it may write more.
-     ``removed``: the letters of the files that were removed because the job ended well (-R).
+    ``is_waiting``: the job has not started (again) yet; ``is_running``: it may write more.
+    ``removed``: the letters of the files that were removed because the job ended well (-R).
     """
 
     job: str

@@ -322,7 +322,7 @@ class JobStatus(Question, frozen=True):
     """Ask for jobs: gives ``Jobs``.
 
     ``jobs``: identifiers, empty for all.  ``queues``, ``users``: only these.  ``states``: letters.
-     ``finished``: ``no`` (live jobs only), ``also`` or ``only``.  ``subjobs``: show each subjob of
+    ``finished``: ``no`` (live jobs only), ``also`` or ``only``.  ``subjobs``: show each subjob of
     arrays.  ``is_brief``: only the fields of the table.  A page has at most ``limit`` jobs (of
     named arrays: subjobs) and about 256 KiB, and begins after the identifier ``after``, in the
     order of the identifiers, or in that of ``jobs``.  The answer's ``next`` is ``after`` for the

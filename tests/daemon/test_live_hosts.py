@@ -2,7 +2,7 @@
 same decisions.
 
 Hosts fill by memory, class limits bite, preempted jobs are suspended and resumed, jobs are resized.
- Both use one machine file.
+Both use one machine file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Oracle for EQspatial, the spatial equipartitioning of paper 004 (section 2.5), written from the
 specification alone (docs/spec/papers.md 0, 3.4, 3.5, 3.7 item 11; docs/design.md "The meaning of
 one instant").  Times: integer microseconds. Memory: bytes. Work: processors times microseconds.
- Exact: integers and Fractions.  Plain and slow on purpose."""
+Exact: integers and Fractions.  Plain and slow on purpose."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction

@@ -2,7 +2,7 @@
 code.
 
 A job asks for a list of chunks, one by one; a chunk goes to the first host on which it fits.
- ``scatter``: to the first such host that the job does not use yet.  ``pack``: all go to the first
+``scatter``: to the first such host that the job does not use yet.  ``pack``: all go to the first
 host on which all fit. A chunk that names a host goes there only.  Exclusive: only empty hosts
 count, and they are taken whole.  A pass that started a job is made again.
 """

@@ -4,7 +4,7 @@ docs/design.md alone.
 SCOJO-PECT with conservative or EASY backfilling, with and without groups, and the bottom-line
 search inside its slices. Times are integer microseconds.  A row is a job's place in the workload,
 and its sequence.  A profile is a list of bookings, asked anew at every instant that may matter.
- Numbers in comments are those of the rules of 4.10.
+Numbers in comments are those of the rules of 4.10.
 """
 
 from __future__ import annotations

@@ -984,7 +984,7 @@ def test_the_example_of_table_3() -> None:
     """Table 3 and Figure 13: 10 nodes, a group of the medium Jobs 8 to 12.
 
     The paper leaves open what runs before, the slice lengths (M 90 units) and the order found.
-     Here two long jobs run before, Job 1 with 3 nodes and one with 5, in a long slice that ends at
+    Here two long jobs run before, Job 1 with 3 nodes and one with 5, in a long slice that ends at
     41, then a short job of 8 nodes to 50.  Rules 1 to 18 cannot give a group that ends with Job 15,
     which comes after the group has formed.  Nor do they start Job 13 at once at 75: the plan found
     leaves one node idle then.  The two tests after this one show such backfilling.

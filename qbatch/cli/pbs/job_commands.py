@@ -152,7 +152,7 @@ def qrun(call: Call) -> int:
     """Start waiting jobs now, whatever the policy would do, if their resources are free.
 
     Only operators may do this.  ``-H n1+n2`` names the hosts; without it the server chooses them.
-     The server refuses a job that is held, waits for a time, is at a run limit or does not fit into
+    The server refuses a job that is held, waits for a time, is at a run limit or does not fit into
     the free resources, and names the reason.  It stops no running job for it.  The exit code is 2
     if the server refuses a start, as in OpenPBS.
     """

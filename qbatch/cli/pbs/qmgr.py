@@ -1,7 +1,7 @@
 """``qmgr``: show the server, queues and hosts, and set some attributes while the server runs.
 
 A command is ``VERB OBJECT [NAMES] [ATTRIBUTE = VALUE, ...]``; its first two words may be cut short.
- Commands come from ``-c`` or from standard input.  ``list`` shows attributes, ``print`` writes them
+Commands come from ``-c`` or from standard input.  ``list`` shows attributes, ``print`` writes them
 as commands.  ``set`` enables and starts queues, and sets the state and the comment of a host.  The
 configuration file sets all else; ``qmgr`` refuses it and names the key.
 """

@@ -11,7 +11,7 @@ If the policy never refuses, all this costs nothing: its passes follow the answe
 "The laws", 3).
 
 A deadline is an instant or a time from the submission, and is the same for every job of an array.
- A job that cannot go to the policy yet gets no promise: the pass that hands it to the policy
+A job that cannot go to the policy yet gets no promise: the pass that hands it to the policy
 refuses it if its deadline can no longer be kept.  An accepted job that has to wait again, because
 its host went down or it is rerun, keeps its deadline and is not refused; its promise may break.  A
 new deadline of an array is for all its jobs that have not ended.  The policy judges those that it

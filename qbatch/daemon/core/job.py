@@ -2,7 +2,7 @@
 
 ``NEXT`` contains every change of a job's state that is allowed; :meth:`.state.Core.set_state` looks
 each change up there and refuses any other.  The table knows neither time nor hosts nor policies.
- The state of an array follows from those of its jobs: it is BEGUN once any has started.  The engine
+The state of an array follows from those of its jobs: it is BEGUN once any has started.  The engine
 has its own table (:mod:`qbatch.engine.states`), for the jobs that it knows.
 """
 

@@ -38,7 +38,7 @@ def reconfigure(core: Core, settings: Settings) -> Steps[None]:
 
     A pool that keeps its hosts and its policy keeps its engine with all promises.  A pool that
     changes only its policy goes on with its jobs under the new one, as after ``qbatch policy set``.
-     A pool that changes its hosts takes its waiting jobs anew, in their order; no job may run in
+    A pool that changes its hosts takes its waiting jobs anew, in their order; no job may run in
     it.  A queue goes to another pool only when none of its jobs runs.
 
     Raises:

@@ -309,7 +309,7 @@ class Core:
     """The batch server's state.
 
     ``works``: commands of several steps that are under way, the oldest first (:mod:`.steps`).
-     ``step_left``: how many more jobs the present step may change.  ``keeps_records``: whether
+    ``step_left``: how many more jobs the present step may change.  ``keeps_records``: whether
     accounting, history and the numbers of chunks on hosts are kept; a copy that only looks ahead
     does not need them.
     """

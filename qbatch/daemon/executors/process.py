@@ -51,7 +51,7 @@ class ProcessExecutor(Executor):
     ``run_root`` is made if it is absent (0700) and belongs to this executor alone.  It must last as
     long as the daemon's journal, so it must not be on a file system that a restart of the machine
     empties.  An expected attempt without a directory is taken to be one that was never launched.
-     ``report`` is called in the event loop.  The executor needs a running event loop; call
+    ``report`` is called in the event loop.  The executor needs a running event loop; call
     `recover` first, `close` last (jobs go on running).
     """
 

@@ -77,7 +77,7 @@ class Walk(NamedTuple):
     ``profiles[n + 1, 2, space]``: what the first jobs of the prefix leave, by depth.  ``order``,
     ``starts``: ``[n]``, the prefix. ``used``, ``following``: ``[n + 1]``, by depth, discrepancies
     so far and the next child to try.  ``values[n + 1, 2]``: of the prefix, by depth.
-     ``is_taken[n]``: whether a job is in the prefix, except at its last place.  ``best[2]``: the
+    ``is_taken[n]``: whether a job is in the prefix, except at its last place.  ``best[2]``: the
     best value so far.
     """
 

@@ -4,7 +4,7 @@ reservations.
 The rows come in the order of the scan.  A job that can start now is started, on the host with the
 fewest free processors, then in host order.  Each of the first ``depth`` jobs that cannot start gets
 a reservation: the earliest start over the hosts; ties: fewest processors free now, then host order.
- A start must fit with the running jobs and the reservations of its own host for its whole estimate;
+A start must fit with the running jobs and the reservations of its own host for its whole estimate;
 a reservation books at least a second (docs/spec/papers.md 3.3 and 3.7).
 """
 

@@ -2,7 +2,7 @@
 reservations of whole hosts.
 
 Source: Chiang and Vernon 2001, section 2.1; readings in docs/spec/papers.md 3.2 and 3.7, item 10.
- A *special* is a job that has waited longer than the reserve wait of its class: the host that it
+A *special* is a job that has waited longer than the reserve wait of its class: the host that it
 asked for starts no other job until it fits.
 """
 

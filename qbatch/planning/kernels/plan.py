@@ -89,7 +89,7 @@ class PlanTables(NamedTuple):
     row in the queue, negative if it is not there.  ``shapes[R]`` of ``SHAPE``, and ``table[2^k]``,
     the hash table that finds them.  ``starts[., 2]``: a heap of planned starts; outdated entries
     are skipped.  ``released[RELEASES]`` of ``SPAN``: spans released since the last sweep.
-     ``counts[1]`` of ``IN_USE``.  ``profile``: the processors that all reservations and running
+    ``counts[1]`` of ``IN_USE``.  ``profile``: the processors that all reservations and running
     jobs leave.
     """
 

@@ -66,7 +66,7 @@ class QuantaTables(NamedTuple):
 
     ``quantum``, ``protect`` (-1: no job is suspended): microseconds; ``memory``: the most of a
     trial run, bytes. ``had[R]``: how long a job ran on trial (-1: it had no trial run).
-     ``quanta[.]`` of ``QUANTUM``, the oldest first, and ``suspended[.]`` of ``SUSPENDED``; of each,
+    ``quanta[.]`` of ``QUANTUM``, the oldest first, and ``suspended[.]`` of ``SUSPENDED``; of each,
     ``counts[2]`` are in use.
 
     Scratch: ``hosts[2, 2, H]``, first as the inner policy sees them, then as its pass left them;

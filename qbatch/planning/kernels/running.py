@@ -59,7 +59,7 @@ def parts_by_end(
 
     ``pieces``: ``[3 + N, n]``: expected end, host, amount of each resource (all 0: no part), when
     the run began. ``overdue``: the end of a part that reached its expected end before now.
-     ``closed``: hosts of which the parts are left out.
+    ``closed``: hosts of which the parts are left out.
     """
     chosen = np.empty(pieces.shape[1], np.int64)
     ends = np.empty(pieces.shape[1], np.int64)

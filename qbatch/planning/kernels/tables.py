@@ -3,7 +3,7 @@
 ``R`` is the number of jobs; a *row* is a job's rank by (submit, number).  ``P``: the most jobs that
 can run at once, plus one. ``H``: hosts (a pool is one).  ``N``: resources, of which a host has
 amounts and a job takes some: processors, memory in bytes, then those that the machine file names.
- Instants and durations are 64-bit integers in microseconds; -1 is "none" or "not yet".
+Instants and durations are 64-bit integers in microseconds; -1 is "none" or "not yet".
 
 Values that a scan reads for thousands of waiting jobs are columns; the values of one running job
 are a record.
@@ -177,7 +177,7 @@ class StateTables(NamedTuple):
 
     ``counts[1]``: of ``COUNTS``.  ``endings[., 2]``: a heap of ends, instant and row (:mod:`heap`).
     ``waiting[R]``: the waiting rows in order of sequence, in use from ``head`` to ``tail``.
-     ``parts[2 + N, P]``. ``hosts[2, N, H]``.  ``started[P]``, ``places[P]``: the rows that start in
+    ``parts[2 + N, P]``. ``hosts[2, N, H]``.  ``started[P]``, ``places[P]``: the rows that start in
     a pass, and their hosts. ``ended[P]``, ``stopped[P]``, ``returned[P]``: the rows that ended in
     this round, that were suspended because their time was over, and that came back from a trial
     run. Only if jobs are interrupted: ``runs[R]`` of ``RUN``; ``running[P]``, the running rows,

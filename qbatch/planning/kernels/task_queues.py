@@ -4,7 +4,7 @@ Source: docs/spec/papers.md 5.2 and 5.5.
 
 A station has servers and its own queue.  ``queue[n]`` of ``QUEUED_TASK``: its waiting tasks in
 order of sequence, that is, of routing.  ``left``: by parent, how many of its tasks have not ended.
- The live engine and the compiled loop call these kernels.
+The live engine and the compiled loop call these kernels.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def select(
     (5.5, rule 9).
 
     ``limit``: the number of selections after which ``LSTF`` takes the first routed task.
-     ``selections``: by station, the number of selections since then.
+    ``selections``: by station, the number of selections since then.
     """
     is_oldest = discipline == LSTF and selections[station] >= limit
     selections[station] = 0 if is_oldest else selections[station] + 1

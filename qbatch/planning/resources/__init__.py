@@ -3,7 +3,7 @@ machines.
 
 There are three kinds (the processors of one pool; hosts that each hold whole jobs, with memory;
 chunks over hosts), with the same verbs.  Now: ``fits``, ``fits_any``, ``place``, ``free_now``.
- Ahead: ``profile`` (earliest start, reserve, release) and ``new_plan`` (the kept plan of
+Ahead: ``profile`` (earliest start, reserve, release) and ``new_plan`` (the kept plan of
 conservative backfilling).  The pass of list schedulers: ``list_pass``. :func:`resource_model_of`
 chooses the kind once, when the machine is known.  A policy asks ``view.resources``, and never what
 kind of machine it is.

@@ -1,7 +1,7 @@
 """Chunks over hosts: a job is chunks, each inside one host, and reservations are made on hosts.
 
 First fit is not monotone: after a job has started, another that was passed over may fit elsewhere.
- So a backfill scan that started a job is repeated, as if the started jobs had been running, until
+So a backfill scan that started a job is repeated, as if the started jobs had been running, until
 one starts none.  (With one host the second scan never starts a job.)
 
 **Where hosts do not matter.**  A chunk of one processor that needs no memory and names no host goes

@@ -211,7 +211,7 @@ class Promises:
     ``broken``: the job started after its last promised start, or a promise to it was withdrawn (its
     row records this, or the last promise is later than the first, or is missing).  ``earlier``: the
     promised start moved earlier at least once and was kept.  ``kept``: the first promise was kept.
-     ``gain_mean_s``: from the start to the first promise, mean over the promises that were not
+    ``gain_mean_s``: from the start to the first promise, mean over the promises that were not
     broken, in seconds; None without any.
     """
 

@@ -60,7 +60,7 @@ def put_rows(
     """Write rows as text into ``out``; return the number of bytes.
 
     ``whole`` and ``millionths``, ``[columns, rows]``: parts of each number, rounded down.
-     ``is_absent``, ``[columns, rows]``: 1 for an empty cell.  ``first_word``, ``[columns]``: -1 for
+    ``is_absent``, ``[columns, rows]``: 1 for an empty cell.  ``first_word``, ``[columns]``: -1 for
     numbers; else ``whole`` holds indices of the words of the column, which begin there.  ``words``:
     the bytes of all words; ``word_ends``: the end of each, the first entry 0.
     """

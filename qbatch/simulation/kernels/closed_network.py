@@ -102,8 +102,8 @@ class NetworkTables(NamedTuple):
     ``counts[1]``, ``totals[1]``, ``switches[2]``, ``jobs[N]``, ``stations[S]``: of the records
     above.  ``numbers``, ``cumulative``: of :func:`network.draw_visit`.  ``intervals[2]``: d and e
     (s).  ``tasks[N, P, TASK_COLUMNS]``: of the visits under way. ``servers[S]``: by station.
-     ``queues[S, N x P]`` of ``QUEUED_TASK``. ``demand[N x P]``: by task, the run times of the loop.
-     ``io[N]``: a ring.  ``back[N]``, ``done[N]``: jobs that came back, and jobs with no task left,
+    ``queues[S, N x P]`` of ``QUEUED_TASK``. ``demand[N x P]``: by task, the run times of the loop.
+    ``io[N]``: a ring.  ``back[N]``, ``done[N]``: jobs that came back, and jobs with no task left,
     ascending.  ``trace[?]``, ``visits[?]``: what happened, as far as there is space.
     """
 

@@ -20,7 +20,7 @@ class Panel(NamedTuple):
 
     ``make(board, id=..., classes=...)`` returns its widget; ``draw(widget, board, asking)`` shows
     what is there now. ``parts``: the parts of the board with a change of which it is drawn anew.
-     ``is_bottom``: it shares the place at the bottom.
+    ``is_bottom``: it shares the place at the bottom.
     """
 
     name: str

@@ -6,7 +6,7 @@ administrator's guide; docs/spec/pbs.md section 6.  The times inside a record ar
 1970; the stamp before it is local time, and is used only if a record has no other (deletions;
 Torque's Q and R records).  ``resources_used.walltime`` stands still while a job is suspended (PBS
 Professional administrator's guide, "Suspending and Resuming Jobs").
- ``requeue_reason=quantum_over`` is qbatch's own: a trial run that went back into the queue.
+``requeue_reason=quantum_over`` is qbatch's own: a trial run that went back into the queue.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class ImportOptions:
     seconds or ISO times.
 
     ``unit``: what a processor is, ``cores`` or ``nodes``.  ``key`` numbers names by a keyed hash.
-     ``keeps_hosts``: also make a machine of the hosts that jobs ran on.
+    ``keeps_hosts``: also make a machine of the hosts that jobs ran on.
     """
 
     timezone: str | None = None

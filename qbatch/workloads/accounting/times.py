@@ -2,7 +2,7 @@
 to seconds.
 
 A local time may name no instant (a gap, when clocks go forward) or two (a fold, when they go back).
- In a gap the offset before it holds, as in POSIX ``mktime`` and PEP 495.  Of a fold both instants
+In a gap the offset before it holds, as in POSIX ``mktime`` and PEP 495.  Of a fold both instants
 are returned, the earlier first, and the caller decides by the rest of the record.  Both are
 counted.
 """

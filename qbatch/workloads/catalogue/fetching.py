@@ -1,7 +1,7 @@
 """Fetched logs: a folder of this user, and the download into it from the archive or a mirror.
 
 A log is downloaded whole, checked, and only then given its name, which is that in the archive.
- ``checksums.json`` next to the logs keeps, for a file without a known checksum, the one that it had
+``checksums.json`` next to the logs keeps, for a file without a known checksum, the one that it had
 at first use; later uses must match it.  ``partial`` holds unfinished downloads; its contents while
 the lock is free were left by a process that died, and are removed.
 

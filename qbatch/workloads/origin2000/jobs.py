@@ -76,7 +76,7 @@ def draw_class(
     """Return the jobs of a class, or None if these draws cannot meet the demands.
 
     ``serial_tilt``: how much more the memory of serial sj jobs is bent than that of the others.
-     ``bound_percent``: see ``tables.BOUND_PERCENT``.
+    ``bound_percent``: see ``tables.BOUND_PERCENT``.
     """
     drawn = _draw(draws, target, bound_percent)
     percent = tables.NARROW_PERCENT[target.size]

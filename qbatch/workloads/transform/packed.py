@@ -2,7 +2,7 @@
 and rule 17).
 
 A rectangle of processors and seconds is cut in two, again and again, until every part is small.
- All parts together leave no hole.  In a ``static`` set all jobs arrive at 0 with the deadline (1 +
+All parts together leave no hole.  In a ``static`` set all jobs arrive at 0 with the deadline (1 +
 r) T.  In a ``dynamic`` set each arrives at the begin of its part, with the deadline start + (1 + r)
 run.  There every job can start when it arrives, so that no job waits, and every scheme that places
 jobs at their earliest admits all of them at every r.  The fall for r > 0 that the paper reports

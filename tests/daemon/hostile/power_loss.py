@@ -3,7 +3,7 @@ gone at a moment.
 
 The model is the strict one of POSIX.  Of a file only what was synced survives.  A name that was
 made, changed or removed survives once its directory was synced; so does the name of a directory.
- What lies in a directory that did not survive is lost. All processes that the trace follows write
+What lies in a directory that did not survive is lost. All processes that the trace follows write
 to the one disk, supervisors and jobs too.  ``chance``: with a seed, each write that was not synced
 survives or not as it falls, in pieces of 512 bytes: disks keep no order among them.
 """
