@@ -15,18 +15,18 @@ def main() -> int:
     """Compare or write, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.golden", description=__doc__)
     parser.add_argument(
-        "--write", action="store_true", help="write the file in place of comparing with it"
+        "--write",
+        action="store_true",
+        help="write the cases into the file in place of comparing with it",
     )
     parser.add_argument(
         "--only",
         default="",
         metavar="TEXT",
-        help="only cases with TEXT in their line (not with --write)",
+        help="only cases with TEXT in their line",
     )
     parser.add_argument("--processes", type=int, default=2, help="how many processes compute")
     options = parser.parse_args()
-    if options.write and options.only:
-        parser.error("--write writes all cases; leave out --only")
     chosen = [case for case in cases() if options.only in f"{case.policy} on {case.on}"]
     with ProcessPoolExecutor(options.processes) as pool:
         lines = []
@@ -35,8 +35,14 @@ def main() -> int:
             if sys.stderr.isatty():
                 print(f"\r{count} of {len(chosen)} cases", end="", file=sys.stderr)
     if options.write:
-        FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        print(f"{FILE} holds {len(lines)} cases", file=sys.stderr)
+        made = dict(zip(chosen, lines, strict=True))
+        kept = read()
+        whole = [
+            made.get(each) or f"{each.policy} on {each.on} = {' '.join(kept[each])}"
+            for each in cases()
+        ]
+        FILE.write_text("\n".join(whole) + "\n", encoding="utf-8")
+        print(f"{FILE}: {len(lines)} of {len(whole)} cases written anew", file=sys.stderr)
         return 0
     return _compare(chosen, lines)
 

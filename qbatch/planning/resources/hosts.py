@@ -25,6 +25,10 @@ from qbatch.planning.resources.placed_plan import PlacedPlan
 
 _fits_any, _fill = entry_to(host_pass.fits_any), entry_to(host_pass.fill_profiles)
 _add, _earliest = entry_to(host_pass.add_part), entry_to(host_pass.earliest_start)
+_start_host = entry_to(host_pass.start_host)
+
+_NOT_RESERVED, _NO_PROFILES = np.zeros(0, np.bool_), np.zeros((0, 0, 2, 0), np.int64)
+"""What a placement that minds no reservation passes on."""
 
 _SEGMENTS = 64
 """Initial space of a profile."""
@@ -45,17 +49,11 @@ class HostModel(ResourceModel):
         job: Job,
         free_resources: Named = (),
     ) -> Allocation:
-        amounts = machine.amounts(job.resources)
-        for host, spec in enumerate(machine.hosts):
-            if free[host] < job.procs or (spec.memory and free_memory[host] < job.memory):
-                continue
-            if all(
-                there[host] >= amount for there, amount in zip(free_resources, amounts, strict=True)
-            ):
-                return (
-                    Chunk(host, job.procs, job.memory if spec.memory else 0, resources=amounts),
-                )
-        return ()
+        named = machine.amounts(job.resources)
+        asked = np.array([(job.procs,), (job.memory,), *((amount,) for amount in named)], np.int64)
+        hosts = np.array([(free, free_memory, *free_resources), machine.there], np.int64)
+        host = int(_start_host(0, 0, 0, asked, hosts, _NOT_RESERVED, _NO_PROFILES))
+        return (_part(machine, job, host),) if host >= 0 else ()
 
     @staticmethod
     def widest(machine: Machine, free: Sequence[int]) -> int:
@@ -126,9 +124,12 @@ class HostModel(ResourceModel):
     def part(self, row: int, host: int) -> Chunk:
         """Return the chunk of a row on a host: what it asks for, and memory only if it is
         counted."""
-        job, machine = self.view.jobs[row], self.view.machine
-        memory = job.memory if machine.hosts[host].memory else 0
-        return Chunk(host, job.procs, memory, resources=machine.amounts(job.resources))
+        return _part(self.view.machine, self.view.jobs[row], host)
+
+
+def _part(machine: Machine, job: Job, host: int) -> Chunk:
+    memory = job.memory if machine.hosts[host].memory else 0
+    return Chunk(host, job.procs, memory, resources=machine.amounts(job.resources))
 
 
 class HostProfiles(Profile):
