@@ -149,3 +149,9 @@ def command(
     said = [each.buffer.getvalue().decode() for each in (out, err)]  # type: ignore[attr-defined]
     assert code in (ended, None), said
     return subprocess.CompletedProcess(["qbatch", *words], ended, *said)
+
+
+def same_places(one: Schedule, other: Schedule) -> bool:
+    """Return whether two schedules are equal, also in the hosts of jobs, where both have them."""
+    has_hosts = one.host is not None and other.host is not None
+    return same_schedule(one, other) and (not has_hosts or np.array_equal(one.host, other.host))

@@ -553,25 +553,28 @@ class Engine:
         cluster = self._cluster
         due = {row for row, until in cluster.until.items() if until <= at}
         over = cluster.trials if self._is_new_policy else due & cluster.trials
-        requeued = tuple(sorted(over | returned))
-        stopped = tuple(sorted(due.difference(requeued)))
-        for row in stopped:
-            self._suspend(Suspend(row))
-        return requeued, stopped, self._requeue(requeued)
+        over = over | returned
+        for row in sorted(due | over):
+            if row in over:
+                self._give_up(row)
+            else:
+                self._suspend(Suspend(row))
+        requeued = tuple(sorted(over))
+        return requeued, tuple(sorted(due - over)), self._requeue(requeued)
+
+    def _give_up(self, row: int) -> None:
+        """End a trial run; its work is discarded."""
+        if row not in self._cluster.trials:
+            raise DecisionError(f"row {row} cannot be returned at {self.now}: it is not a trial")
+        self._change(row, "returned")
+        self._cluster.runs.give_up(row, self.now or 0)
 
     def _requeue(self, rows: tuple[int, ...]) -> tuple[int, ...]:
-        """Discard the work of trial runs and put them back into the queue; return those that only
+        """Put the jobs of trial runs that are over back into the queue; return those that only
         closed hosts could hold."""
         cluster = self._cluster
         if not rows:
             return _NOTHING
-        for row in rows:
-            if row not in cluster.trials:
-                raise DecisionError(
-                    f"row {row} cannot be returned at {self.now}: it is not a trial"
-                )
-            self._change(row, "returned")
-            cluster.runs.give_up(row, self.now or 0)
         places = np.array(rows, np.int64)
         could = self._could_run(places) if cluster.closed else np.ones(len(places), np.bool_)
         cluster.waiting.insert(places[could])

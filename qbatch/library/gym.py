@@ -30,9 +30,10 @@ from qbatch.planning.kernels import agent
 from qbatch.planning.kernels.agent import FEATURES, GENERAL, AgentTables
 from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import PARTS, Needs
+from qbatch.planning.kernels.tables import NO_JOB, PARTS, Needs
 from qbatch.planning.policy import Compiled
 from qbatch.planning.resources import resource_model_of
+from qbatch.planning.resources.model import jobs_of
 from qbatch.planning.view import View
 from qbatch.simulation.compiled import CompiledReplay
 from qbatch.simulation.prepare import Options
@@ -42,7 +43,7 @@ Reward = str | Callable[[Schedule], float]
 """A metric by name, or a function of the schedule of an episode."""
 
 _NEEDS = Needs(reads=PARTS, has_hosts=True, has_timers=True)
-_show = entry_to(agent.show)
+_next_step, _scan_order = entry_to(agent.next_step), entry_to(agent.scan_order)
 
 
 class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
@@ -106,10 +107,8 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
             )
         self._work = experiment_of(read, self.machine, Options(estimates=estimates, load=load)).work
         self._length = min(length, len(self._work))
-        self._shown = np.zeros(jobs * len(FEATURES) + GENERAL, np.float32)
-        self._tables = AgentTables(np.zeros(1, agent.AGENT), self._shown)
-        self._tables.agent["backfills"] = backfill
-        self._agent = self._tables.agent[0]
+        self._tables = new_tables(jobs, backfills=backfill)
+        self._agent, self._shown = self._tables.agent[0], self._tables.shown
         self._compiled = Compiled(agent.decide, _NEEDS, lambda _work, _machine: self._tables)
         self.observation_space = gymnasium.spaces.Box(0.0, 1.0, self._shown.shape, np.float32)
         self.action_space = gymnasium.spaces.Discrete(jobs + 1)
@@ -126,7 +125,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         first = int(self.np_random.integers(last + 1)) if first is None else int(first)
         if not 0 <= first <= last:
             raise UsageError(f"first={first}: use 0 to {last}")
-        self._agent["is_asked"], self._agent["row"] = 0, -1
+        self._agent["step"], self._agent["row"] = agent.OVER, NO_JOB
         rows = np.arange(first, first + self._length)
         self._replay = CompiledReplay(self._work.only(rows), self.machine, self._compiled, "agent")
         self._stops, self._counts = self._replay.stops(), self._replay.state.counts[0]
@@ -179,51 +178,49 @@ class AgentPolicy:
 
     def new_memory(self, machine: Machine) -> dict[str, int]:
         """Return what is kept between passes: the row that starts as soon as it fits, none yet."""
-        return {"row": -1}
+        return {"row": NO_JOB}
 
     def decide(self, view: View) -> list[Action]:
         """Ask the agent until it chooses no job, or one that does not fit."""
-        memory, free_now, rows, starts = view.memory, view.free_now(), view.queue, list[Action]()
-        if memory["row"] in view.withdrawn:
-            memory["row"] = -1
-        while len(rows):
-            if memory["row"] < 0:
-                shown, columns = (
-                    np.zeros(self._jobs * len(FEATURES) + GENERAL, np.float32),
-                    view.window.long_columns,
-                )
-                widest, free = (
-                    view.window.kind.widest(view.machine, free_now.free),
-                    sum(free_now.free),
-                )
-                _show(
-                    view.now,
-                    rows,
-                    columns.submit,
-                    columns.procs,
-                    columns.estimate,
-                    widest,
-                    free,
-                    view.machine.procs,
-                    shown,
-                )
-                action = int(self._predict(shown))
-                if action >= min(self._jobs, len(rows)):
-                    if starts or view.running:
-                        break
-                    action = 0
-                memory["row"] = int(rows[action])
-            job = view.jobs[memory["row"]]
-            if not free_now.take(job):
-                if self._backfill:
-                    begun = [each.row for each in starts if isinstance(each, Start)]
-                    order = np.array([*begun, job.row, *rows[rows != job.row].tolist()], np.int64)
-                    return list(view.resources.list_pass(order, 1)[0])
-                break
-            starts.append(Start(job.row))
-            rows = rows[rows != job.row]
-            memory["row"] = -1
-        return starts
+        memory, resources, jobs = view.memory, view.resources, jobs_of(view)
+        tables = new_tables(self._jobs, backfills=self._backfill)
+        chosen = tables.agent[0]
+        if memory["row"] not in view.withdrawn:
+            chosen["row"] = memory["row"]
+        rows, is_idle = view.queue, not view.running
+        starts: list[Start] = []
+        while True:
+            begun = np.array([start.row for start in starts], np.int64)
+            free, widest = _left_by(view, starts)
+            there = view.machine.procs
+            step = _next_step(view.now, rows, begun, jobs, widest, free, there, is_idle, tables)
+            if step == agent.OVER:
+                memory["row"] = int(chosen["row"])
+                return list[Action](starts)
+            if step == agent.ASK:
+                chosen["choice"] = int(self._predict(tables.shown.copy()))
+            else:
+                order = _scan_order(rows, begun, tables)
+                starts, _ = resources.list_pass(order, 1 if step == agent.BACKFILL else 0)
+
+
+def new_tables(jobs: int, *, backfills: bool) -> AgentTables:
+    """Return the tables of an agent that is shown ``jobs`` waiting jobs and has chosen none."""
+    shown = np.zeros(jobs * len(FEATURES) + GENERAL, np.float32)
+    tables = AgentTables(np.zeros(1, agent.AGENT), shown)
+    tables.agent["backfills"], tables.agent["row"] = backfills, NO_JOB
+    return tables
+
+
+def _left_by(view: View, starts: list[Start]) -> tuple[int, int]:
+    """Return the processors that starts leave free, on all hosts, and for the widest job."""
+    free_now = view.free_now()
+    for start in starts:
+        if start.allocation:
+            free_now.give(start.allocation)
+        else:
+            free_now.place(view.jobs[start.row])
+    return sum(free_now.free), view.window.kind.widest(view.machine, free_now.free)
 
 
 def reward_of(given: Reward) -> Callable[[Schedule], float]:

@@ -189,7 +189,10 @@ class LoopEngine(Engine):
         """Do nothing: the loop closes the gaps in the queue when the pass is over."""
 
     def _schedule(self) -> Schedule:
-        view, runs, machine = self.view(), self.runs, self.machine
+        runs, machine = self.runs, self.machine
+        # The loop has carried out the actions of the last pass since.
+        self._cluster.waiting.show(runs.counts[_HEAD], runs.counts[_TAIL])
+        view = self.view()
         check_all_started(self.policy, view)
         written = self._record.schedule(self._work, name_of(self.policy), None, runs.intervals)
         host = runs.done.host if machine.single_host and len(machine.hosts) > 1 else None

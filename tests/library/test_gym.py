@@ -3,7 +3,9 @@ that it imitates."""
 
 from __future__ import annotations
 
+import random
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,8 @@ from qbatch.metrics import measure
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Host, Machine
 from tests.documents.blocks import ROOT
+from tests.golden.cases import MACHINES
+from tests.harness import same_places, size
 
 gymnasium = pytest.importorskip("gymnasium")
 LOG = str(ROOT / "traces" / "demo-128.swf")
@@ -52,6 +56,51 @@ def test_an_agent_that_takes_the_first_job_is_fcfs_or_easy(policy: str, backfill
     mine = AgentPolicy(lambda _seen: 0, backfill=backfill)
     (found,) = qbatch.replay(LOG, [mine], driver="engine").schedules
     np.testing.assert_array_equal(found.start, expected.start)
+
+
+WHOLE = {name: machine for name, machine in MACHINES.items() if not machine.chunked}
+
+
+@pytest.mark.parametrize("machine", WHOLE)
+@pytest.mark.parametrize(("policy", "backfill"), [("fcfs", False), ("easy", True)])
+def test_an_agent_schedules_as_the_policy_that_it_imitates_on_every_machine(
+    policy: str, backfill: bool, machine: str, tmp_path: Path
+) -> None:
+    """Also with jobs of no length, which end at the instant of their start."""
+    for seed in range(size(12, 400)):
+        draw = random.Random(f"{machine} {seed} of an agent")
+        widest = WHOLE[machine].widest_job
+        rows, submit = [], 0
+        for number in range(1, draw.randint(2, 14)):
+            submit += draw.choice((0, 0, 1, 3))
+            procs, run, more = (
+                draw.randint(1, widest),
+                draw.choice((0, 0, 1, 5)),
+                draw.randint(0, 5),
+            )
+            rows.append(
+                f"{number} {submit} -1 {run} {procs} -1 -1 {procs} {run + more}" + " -1" * 9
+            )
+        log = tmp_path / f"{seed}.swf"
+        log.write_text("\n".join(rows) + "\n")
+        env = SchedulingEnv(str(log), machine=WHOLE[machine], length=99, backfill=backfill)
+        run_episode(env, lambda _seen, _mask: 0, first=0)
+        mine = AgentPolicy(lambda _seen: 0, backfill=backfill)
+        named, agent = qbatch.replay(str(log), [policy, mine], machine=WHOLE[machine]).schedules
+        for each in (env.schedule, agent):
+            assert each is not None
+            assert same_places(each, named), rows
+
+
+def test_an_agent_that_backfills_on_hosts_starts_each_job_once(tmp_path: Path) -> None:
+    log = tmp_path / "three.swf"
+    jobs = [(0, 1), (0, 2), (0, 1)]
+    lines = [f"{n} {at} -1 10 {p} -1 -1 {p} 10" + " -1" * 9 for n, (at, p) in enumerate(jobs, 1)]
+    log.write_text("\n".join(lines) + "\n")
+    machine = Machine((Host("a", 2), Host("b", 1)), single_host=True)
+    mine = AgentPolicy(lambda _seen: 0, backfill=True)
+    named, agent = qbatch.replay(str(log), ["easy", mine], machine=machine, audit=True).schedules
+    assert agent.start.tolist() == named.start.tolist() == [0, 0, 10_000_000]
 
 
 def choose_by_sum(seen: np.ndarray) -> int:

@@ -30,7 +30,8 @@ from qbatch.policies import load_policy
 from qbatch.simulation import drivers, loop_engine, run
 from qbatch.simulation.drivers import run_around_python
 from tests.golden.cases import MACHINES, policies, random_workload
-from tests.harness import same_schedule
+from tests.harness import same_schedule, workload_of
+from tests.oracle.naive import Job
 
 SECOND = 1_000_000
 POOL, HOSTS = one_host(8), Machine((Host("a", 8, 2000), Host("b", 4, 1000)), single_host=True)
@@ -62,7 +63,8 @@ def takes(policy: str, machine: Machine) -> bool:
 
 def alike(one: Schedule, other: Schedule) -> bool:
     counts = [None if each.broken is None else each.broken.tolist() for each in (one, other)]
-    return same_schedule(one, other) and one.rejected == other.rejected and counts[0] == counts[1]
+    intervals = [None if each.pieces is None else each.pieces.tolist() for each in (one, other)]
+    return same_schedule(one, other) and counts[0] == counts[1] and intervals[0] == intervals[1]
 
 
 @pytest.mark.parametrize(("policy", "machine"), list(pairs()))
@@ -271,6 +273,24 @@ def test_jobs_that_are_interrupted_do_what_they_do_in_the_engine(
     assert cut > 8
 
 
+def test_intervals_that_end_together_are_in_order_of_sequence_whatever_ended_them() -> None:
+    def decide(view: View) -> list[Action]:
+        if view.now == 0:
+            trial = Start(0, (Chunk(0, 1),), until=5 * SECOND, is_trial=True)
+            return [trial, Start(1, until=5 * SECOND), Start(2)]
+        return [*first_that_fits(view), *map(Resume, view.suspended)]
+
+    jobs = [Job(row, 0, 1, 10 * SECOND, length * SECOND) for row, length in enumerate((10, 10, 5))]
+    work = workload_of(jobs, 3)
+    for schedule in (
+        run(work, one_host(3), Doing(decide), driver="engine"),
+        run_around_python(work, one_host(3), Doing(decide)),
+    ):
+        assert schedule.pieces is not None
+        at_five = [piece[0] for piece in schedule.pieces.tolist() if piece[2] == 5 * SECOND]
+        assert at_five == [0, 1]
+
+
 def test_there_is_space_for_more_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop begins with space for a few of them, and stops where it may have no more."""
     made, work = loop_engine.state_of, random_workload(random.Random(7), POOL)
@@ -348,6 +368,9 @@ FAULTS = {
         for action in (Reject(row, Reason("no", "doing", "no")), Start(row))
     ],
     "suspends": suspend,
+    "suspended at once": lambda view: [
+        action for row in view.queue.tolist()[:1] for action in (Start(row), Suspend(row))
+    ],
 }
 
 

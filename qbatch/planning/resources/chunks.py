@@ -87,7 +87,16 @@ class ChunkModel(ResourceModel):
         return None if machine.counts_memory else one_host(machine.procs)
 
     def profile(self) -> Profile:
+        whole = self.whole()
+        return HostGrid(self.view) if whole is None else whole.profile()
+
+    def profile_of_plan(self) -> Profile:
         return HostGrid(self.view)
+
+    def start(self, row: int, allocation: Allocation) -> Start:
+        """Return the start of a row; the engine fills the hosts in their order while hosts do not
+        matter."""
+        return Start(row) if are_loose(self.view) else Start(row, allocation)
 
     def list_pass(
         self,

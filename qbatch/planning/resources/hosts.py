@@ -78,6 +78,9 @@ class HostModel(ResourceModel):
     def profile(self) -> Profile:
         return HostProfiles(self)
 
+    def profile_of_plan(self) -> Profile:
+        return HostProfiles(self, is_of_plan=True)
+
     def hold_up(
         self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool
     ) -> Reason:
@@ -134,19 +137,29 @@ def _part(machine: Machine, job: Job, host: int) -> Chunk:
 
 class HostProfiles(Profile):
     """Profiles of every host, ``[H, N, 2, space]``: what the running jobs leave, less what is
-    reserved."""
+    reserved.
 
-    def __init__(self, model: HostModel) -> None:
-        self._model, view = model, model.view
+    Ties between hosts are broken by the processors that are free now, and what is reserved from now
+    on is taken to start now.  ``is_of_plan``: it is not.
+    """
+
+    def __init__(self, model: HostModel, *, is_of_plan: bool = False) -> None:
+        self._model, self._is_of_plan, view = model, is_of_plan, model.view
         self._hosts, self._asked = model.hosts(), view.window.long_columns.asked
         _, resources, hosts = self._hosts.shape
         self._free = np.empty((hosts, resources, 2, _SEGMENTS), np.int64)
         _fill(view.now, self._hosts, np.empty((2 + resources, 0), np.int64), 0, self._free)
         for run in view.running.values():
             # A job that ends on a closed host gives nothing back.
-            self.release(outside(run.allocation, view.closed), view.expected_end(run), FOREVER)
+            self._add(outside(run.allocation, view.closed), view.expected_end(run), FOREVER, 1)
 
     def change(self, allocation: Allocation, start: int, end: int, sign: int) -> None:
+        if start <= self._model.view.now < end and not self._is_of_plan:
+            for host, procs, *_ in amounts_of(allocation):
+                self._hosts[FREE, CPUS, host] += sign * procs
+        self._add(allocation, start, end, sign)
+
+    def _add(self, allocation: Allocation, start: int, end: int, sign: int) -> None:
         for host, *amounts in amounts_of(allocation):
             given = np.zeros(self._hosts.shape[1], np.int64)
             given[: len(amounts)] = amounts

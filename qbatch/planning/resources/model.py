@@ -171,7 +171,11 @@ class ResourceModel(ABC):
 
     @abstractmethod
     def profile(self) -> Profile:
-        """Return what the running jobs leave free from now on."""
+        """Return what the running jobs leave free from now on, for a pass that starts jobs."""
+
+    def profile_of_plan(self) -> Profile:
+        """Return the same for a kept plan of the places of jobs."""
+        return self.profile()
 
     def list_pass(
         self,

@@ -80,7 +80,7 @@ class PlacedPlan:
             self._reserve(profile, view, row)
 
     def _profile(self, view: View) -> Profile:
-        profile = view.resources.profile()
+        profile = view.resources.profile_of_plan()
         for run in view.running.values():
             # A booking is at least a second, also with a zero estimate.
             allocation = outside(run.allocation, view.closed)
