@@ -33,8 +33,7 @@ from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import NO_JOB, PARTS, Needs
 from qbatch.planning.policy import Compiled
 from qbatch.planning.resources import resource_model_of
-from qbatch.planning.resources.model import jobs_of
-from qbatch.planning.view import View
+from qbatch.planning.view import View, jobs_of
 from qbatch.simulation.compiled import CompiledReplay
 from qbatch.simulation.prepare import Options
 

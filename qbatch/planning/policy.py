@@ -22,8 +22,7 @@ from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
 from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.resources.model import Reserved
-from qbatch.planning.view import View
+from qbatch.planning.view import Reserved, View
 
 
 class Policy(Protocol):

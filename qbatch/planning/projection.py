@@ -36,7 +36,7 @@ from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.view import Run, SeenWindow, View
 
 if TYPE_CHECKING:
-    from qbatch.planning.resources.model import FreeResources
+    from qbatch.planning.view import FreeResources
 
 _SECOND = 1_000_000
 

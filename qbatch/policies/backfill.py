@@ -31,8 +31,7 @@ from qbatch.planning.kernels.tables import ENDS, NO_PARTS, PARTS, Needs
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Compiled, ListRules
 from qbatch.planning.resources import PoolModel, resource_model_of
-from qbatch.planning.resources.model import Reserved, jobs_of, reserved_in
-from qbatch.planning.view import View
+from qbatch.planning.view import Reserved, View, jobs_of, reserved_in
 
 _looked_through, _forget_holders = entry_to(lists.looked_through), entry_to(lists.forget_holders)
 _list_pass, _list_pass_of_pool = entry_to(lists.list_pass_apart), entry_to(lists.list_pass_of_pool)

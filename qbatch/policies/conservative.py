@@ -28,8 +28,7 @@ from qbatch.planning.kernels import plan
 from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.policy import Compiled, PlanRules
 from qbatch.planning.resources import resource_model_of
-from qbatch.planning.resources.model import Plan
-from qbatch.planning.view import View
+from qbatch.planning.view import Plan, View
 
 
 class Conservative:

@@ -61,8 +61,7 @@ from qbatch.planning.policy import (
     name_of,
 )
 from qbatch.planning.projection import Inner, Projection, in_one_go
-from qbatch.planning.resources.model import jobs_of
-from qbatch.planning.view import Run, View
+from qbatch.planning.view import Run, View, jobs_of
 
 _begin_pass, _serve_all = entry_to(quanta.begin_pass), entry_to(quanta.serve_all)
 _NO_STATE = StateTables._make([np.empty(0, np.int64)] * len(StateTables._fields))

@@ -34,8 +34,7 @@ from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Compiled
 from qbatch.planning.resources import PoolModel, resource_model_of
-from qbatch.planning.resources.model import jobs_of
-from qbatch.planning.view import View
+from qbatch.planning.view import View, jobs_of
 
 _lsf_pass = entry_to(kernels.lsf_pass)
 _count_all = entry_to(kernels.count_all)

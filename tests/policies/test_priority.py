@@ -17,8 +17,7 @@ from qbatch.model.events import Finished, HostClosed, HostOpened, Submitted
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.kernels.lists import row_priorities
-from qbatch.planning.resources.model import jobs_of
-from qbatch.planning.view import View
+from qbatch.planning.view import View, jobs_of
 from qbatch.policies import load_policy
 from qbatch.policies.priority import PriorityBackfill
 from tests.harness import run_named, workload_of

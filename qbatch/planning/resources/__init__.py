@@ -16,8 +16,8 @@ from __future__ import annotations
 from qbatch.model.machine import Machine
 from qbatch.planning.resources.chunks import ChunkModel
 from qbatch.planning.resources.hosts import HostModel
-from qbatch.planning.resources.model import ResourceModel
 from qbatch.planning.resources.pool import PoolModel
+from qbatch.planning.view import ResourceModel
 
 __all__ = ["ChunkModel", "HostModel", "PoolModel", "ResourceModel", "resource_model_of"]
 

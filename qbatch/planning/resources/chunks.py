@@ -37,11 +37,10 @@ from qbatch.planning.kernels.entries import entry_to, uncompiled
 from qbatch.planning.kernels.profile import FOREVER, booked
 from qbatch.planning.kernels.tables import END, FREE
 from qbatch.planning.kernels.types import BoolArray, Int64Array, RecordArray
-from qbatch.planning.resources.model import Named, Plan, Profile, Reserved, ResourceModel
 from qbatch.planning.resources.placed_plan import PlacedPlan
 from qbatch.planning.resources.pool import PoolModel
 from qbatch.planning.resources.pool_plan import PoolPlan
-from qbatch.planning.view import View
+from qbatch.planning.view import Named, Plan, Profile, Reserved, ResourceModel, View
 
 _start_in_order = entry_to(chunks.start_in_order)
 _backfill = entry_to(chunks.backfill)

@@ -20,8 +20,8 @@ from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import CPUS, FREE, MEMORY, THERE
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.resources.model import Named, Plan, Profile, ResourceModel
 from qbatch.planning.resources.placed_plan import PlacedPlan
+from qbatch.planning.view import Named, Plan, Profile, ResourceModel
 
 _fits_any, _fill = entry_to(host_pass.fits_any), entry_to(host_pass.fill_profiles)
 _add, _earliest = entry_to(host_pass.add_part), entry_to(host_pass.earliest_start)

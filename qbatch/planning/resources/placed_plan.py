@@ -12,8 +12,7 @@ from types import MappingProxyType
 from qbatch.model.actions import Allocation, Start, outside
 from qbatch.planning.kernels.entries import uncompiled
 from qbatch.planning.kernels.profile import FOREVER, SHORTEST_BOOKING, booked
-from qbatch.planning.resources.model import Profile
-from qbatch.planning.view import Run, View
+from qbatch.planning.view import Profile, Run, View
 
 _booked = uncompiled(booked)
 

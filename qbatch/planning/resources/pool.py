@@ -17,9 +17,8 @@ from qbatch.planning.kernels.entries import entries_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import CPUS, END, FREE, PROCS, THERE
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.resources.model import Named, Plan, Profile, ResourceModel
 from qbatch.planning.resources.pool_plan import PoolPlan
-from qbatch.planning.view import Run, View
+from qbatch.planning.view import Named, Plan, Profile, ResourceModel, Run, View
 
 _profiles = entries_to(profiles)
 
