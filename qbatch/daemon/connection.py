@@ -1,5 +1,9 @@
-"""The connection of one client: frames in, requests out, replies back.  Its user is read from the
-socket when it connects."""
+"""The connections of clients: frames in, replies back.  The user of a client is read from the socket
+when it connects.
+
+What is done with a request is not decided here: a connection passes each on
+(:mod:`qbatch.daemon.dispatch`).
+"""
 
 from __future__ import annotations
 
@@ -8,25 +12,20 @@ import grp
 import logging
 import os
 import pwd
-import re
 import socket
 import struct
 from collections import deque
+from collections.abc import Callable
 from functools import lru_cache
 
 import msgspec
 
-from qbatch.daemon.core.state import Actor, Core
-from qbatch.daemon.core.submission import check_server
-from qbatch.daemon.handlers.verbs import permit
-from qbatch.daemon.own_policies import is_own
-from qbatch.daemon.questions.asking import ask, may_be_long, wait_for
-from qbatch.daemon.service import Service
-from qbatch.daemon.unread import MOST_OF_CONNECTION, SharedFrame
+from qbatch.daemon.containment import Containment
+from qbatch.daemon.core.state import Actor
+from qbatch.daemon.settings import Settings
+from qbatch.daemon.unread import MOST_OF_CONNECTION, SharedFrame, Unread
 from qbatch.wire.errors import Refusal
 from qbatch.wire.frames import LONGEST_REPLY, LONGEST_REQUEST, FrameError, Splitter, encode
-from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, Command, PolicySet, Request, Submit
-from qbatch.wire.resources import check_resources
 
 log = logging.getLogger("qbatch")
 
@@ -38,26 +37,14 @@ MOST_BEHIND = 1 << 26
 """Bytes of events and answers that may wait for a client to read: enough for a burst of events,
 which subscribers share."""
 
-MOST_LONG_WAITS = 8
-"""Long answers that a client may wait for at once; a further request for one is handled later."""
-
 TURN = 0.02
 """Seconds for which the requests of one client are handled before others get their turn."""
 
-_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
-_decoder = msgspec.json.Decoder(AnyRequest)
 _encode = msgspec.json.Encoder().encode
 
 
-class _Head(msgspec.Struct):
-    """The fields of a request that are read if the whole cannot be read."""
-
-    v: int = PROTOCOL
-    id: int = 0
-
-
 @lru_cache(maxsize=1024)
-def _names_of(uid: int, gid: int) -> tuple[str, str]:
+def names_of(uid: int, gid: int) -> tuple[str, str]:
     """Return the names of a user and a group, or their numbers if they have no name."""
     try:
         user = pwd.getpwuid(uid).pw_name
@@ -69,37 +56,36 @@ def _names_of(uid: int, gid: int) -> tuple[str, str]:
         return user, str(gid)
 
 
-def _check_entering(core: Core, actor: Actor, request: Request) -> None:
-    """Refuse what cannot be carried out here, before the request enters the journal: an accepted
-    job stays accepted.
+Handler = Callable[["ConnectedClient", bytes], bool]
+"""Handles a request, or returns False: it must wait until ``may_go_on`` is called."""
 
-    Raises:
-        Refusal: an illegal resource, a dependency on a job of another server, or a real job of
-            another user, because the process executor runs jobs as the daemon's user only.
-    """
-    if not isinstance(request, Submit | Alter):
-        return
-    if (
-        core.settings.executor == "process"
-        and isinstance(request, Submit)
-        and actor.uid != os.getuid()
-    ):
-        own = _names_of(os.getuid(), os.getgid())[0]
-        raise Refusal(
-            "unsupported",
-            f"executor process runs jobs of {own} only, the user of this daemon, not of "
-            f"{actor.user}; start a daemon of "
-            'your own with: qbatch up (or set executor = "emulated")',
-        )
-    wanted = request.spec if isinstance(request, Submit) else request.changes
-    depend = wanted.depend or ""
-    for name in re.split("[:,]", depend) if "@" in depend else ():
-        check_server(core, name.partition("@")[2], os.uname().nodename)
-    if wanted.resources:
-        try:
-            check_resources(wanted.resources)
-        except ValueError as error:
-            raise Refusal("bad-value", f"illegal -l value: {error}") from None
+
+class Clients(set["ConnectedClient"]):
+    """The connected clients: ``most`` at the same time; ``settings`` returns those in force."""
+
+    def __init__(
+        self, most: int, settings: Callable[[], Settings], unread: Unread, containment: Containment
+    ) -> None:
+        super().__init__()
+        self.most = most
+        self.settings = settings
+        self.unread = unread
+        self.containment = containment
+
+    def accept(self, client: ConnectedClient) -> bool:
+        """Add a client, if there are connections left for its user; no user may have all of
+        them."""
+        of_one = self.most - self.most // 8
+        if len(self) >= of_one and (
+            len(self) >= self.most or sum(each.uid == client.uid for each in self) >= of_one
+        ):
+            return False
+        self.add(client)
+        return True
+
+    def subscribers(self) -> list[ConnectedClient]:
+        """Return the clients that get events."""
+        return [client for client in self if client.is_subscribed]
 
 
 class ConnectedClient(asyncio.Protocol):
@@ -107,11 +93,13 @@ class ConnectedClient(asyncio.Protocol):
 
     ``waits``: its questions without an answer yet; they end with the connection.
     ``is_subscribed``: it gets events. ``long_answers``: held while a long answer is made;
-    ``long_waits``: how many long answers it waits for.
+    ``long_waits``: how many long answers it waits for.  ``uncommitted``: its commands that are not
+    answered yet.
     """
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
+    def __init__(self, clients: Clients, handle: Handler) -> None:
+        self._clients = clients
+        self._handle = handle
         self.uid = self.gid = -1
         self.waits: set[asyncio.Task[None]] = set()
         self.is_subscribed = False
@@ -128,7 +116,7 @@ class ConnectedClient(asyncio.Protocol):
         self._is_unread = False
         self._must_wait = False
         self._has_turn = False
-        self._uncommitted = 0
+        self.uncommitted = 0
         self._may_answer = asyncio.Event()
         self._is_read = asyncio.Event()
         self._is_read.set()
@@ -137,7 +125,7 @@ class ConnectedClient(asyncio.Protocol):
     def actor(self) -> Actor:
         """The user of the client; the daemon's own user and root are managers, others have the role
         of the settings in force."""
-        settings, (user, group) = self.service.settings, _names_of(self.uid, self.gid)
+        settings, (user, group) = self._clients.settings(), names_of(self.uid, self.gid)
         role = "operator" if user in settings.operators else "user"
         if self.uid in (0, os.getuid()) or user in settings.managers:
             role = "manager"
@@ -152,7 +140,7 @@ class ConnectedClient(asyncio.Protocol):
             "3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         )
         transport.set_write_buffer_limits(high=MOST_OF_CONNECTION)
-        if not self.service.clients.accept(self):
+        if not self._clients.accept(self):
             self.fail(0, Refusal("busy", "too many connections; try again later"))
             transport.close()
 
@@ -181,10 +169,15 @@ class ConnectedClient(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         end = loop.time() + TURN
         while self._bodies and not (self._is_unread or self._must_wait):
-            if self.service.containment.is_spoiled:
+            if self._clients.containment.is_spoiled:
                 self._pause_reading()
                 return
-            self._request(self._bodies.popleft())
+            body = self._bodies.popleft()
+            if not self._handle(self, body):
+                self._must_wait = True
+                self._bodies.appendleft(body)
+                self._pause_reading()
+                return
             if self._bodies and loop.time() > end:
                 self._pause_reading()
                 self.go_on()
@@ -226,71 +219,10 @@ class ConnectedClient(asyncio.Protocol):
             else transport.get_write_buffer_size() + self._bytes_behind - self._bytes_shared
         )
 
-    def _request(self, body: bytes) -> None:
-        try:
-            request = _decoder.decode(body)
-        except _UNREADABLE as error:
-            self._unreadable(body, error)
-            return
-        if request.v != PROTOCOL:
-            self._other_version(request.id, request.v)
-            return
-        is_long = may_be_long(request, body)
-        if (is_long and self.long_waits >= MOST_LONG_WAITS) or self.service.unread.must_wait(
-            self, is_long=is_long
-        ):
-            self._must_wait = True
-            self._bodies.appendleft(body)
-            self._pause_reading()
-            return
-        service, actor = self.service, self.actor
-        try:
-            permit(actor, request)
-            if not isinstance(request, Command):
-                ask(service, self, request)
-                return
-            _check_entering(service.core, actor, request)
-            if isinstance(request, PolicySet) and is_own(request.policy):
-                wait_for(service, self, request, self._set_own_policy(request, body))
-            else:
-                self._receive(request, body)
-        except Refusal as error:
-            self.fail(request.id, error)
-        except Exception as error:
-            self.fail(request.id, service.containment.question_failed(actor, request, error))
-
-    def _receive(self, request: Request, body: bytes) -> None:
-        self.service.receive(self, request, body)
-        self._uncommitted += 1
-
-    async def _set_own_policy(self, request: PolicySet, body: bytes) -> None:
-        await self.service.own_policies.admit([request.policy])
-        async with self.service.quiet():
-            self._receive(request, body)
-
-    def _unreadable(self, body: bytes, error: Exception) -> None:
-        head, code = _Head(), "unknown-verb" if "`$.verb`" in str(error) else "bad-request"
-        try:
-            head = msgspec.json.decode(body, type=_Head)
-        except _UNREADABLE:
-            code = "bad-request"
-        if head.v != PROTOCOL:
-            self._other_version(head.id, head.v)
-        else:
-            self.fail(head.id, Refusal(code, f"the request cannot be read: {error}"))
-
-    def _other_version(self, number: int, version: int) -> None:
-        text = (
-            f"the daemon speaks protocol {PROTOCOL}, the client {version}; upgrade the older "
-            "of "
-            "the two"
-        )
-        self.fail(number, Refusal("protocol-version", text))
-
     def settled(self) -> None:
         """Note that a command of the client is committed, or found no space on the disk; its answer
         follows."""
-        self._uncommitted -= 1
+        self.uncommitted -= 1
 
     def reply(self, number: int, result: object) -> None:
         """Send a result."""
@@ -327,7 +259,7 @@ class ConnectedClient(asyncio.Protocol):
             self._bytes_shared += len(frame) * isinstance(frame, SharedFrame)
             if self._bytes_behind > MOST_BEHIND:
                 transport.abort()
-        self.service.unread.note(self)
+        self._clients.unread.note(self)
 
     def _catch_up(self, *, is_last: bool = False) -> None:
         """Send the frames that were kept, as far as the client reads them; ``is_last``: all of
@@ -357,7 +289,7 @@ class ConnectedClient(asyncio.Protocol):
             self._stall = None
         self._is_unread = False
         self._catch_up()
-        self.service.unread.note(self)
+        self._clients.unread.note(self)
         if not self._is_unread:
             self._is_read.set()
             self.go_on()
@@ -366,7 +298,7 @@ class ConnectedClient(asyncio.Protocol):
         """Wait until the client has read most of what was sent to it, and the connections of its
         user have read enough."""
         await self._is_read.wait()
-        while self.service.unread.must_wait(self, is_long=True):
+        while self._clients.unread.must_wait(self, is_long=True):
             self._may_answer.clear()
             await self._may_answer.wait()
             await self._is_read.wait()
@@ -374,7 +306,7 @@ class ConnectedClient(asyncio.Protocol):
     def eof_received(self) -> bool:
         """Answer what is still open when the client sends nothing more, then end the connection
         (asyncio)."""
-        if not (self._bodies or self.waits or self._uncommitted or self._is_unread):
+        if not (self._bodies or self.waits or self.uncommitted or self._is_unread):
             return False
         if self._stall is None:
             self._stall = asyncio.get_running_loop().call_later(
@@ -399,5 +331,5 @@ class ConnectedClient(asyncio.Protocol):
         for task in list(self.waits):
             task.cancel()
         self._transport = None
-        self.service.clients.discard(self)
-        self.service.unread.forget(self)
+        self._clients.discard(self)
+        self._clients.unread.forget(self)

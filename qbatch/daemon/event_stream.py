@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from qbatch.daemon.connection import ConnectedClient
 from qbatch.daemon.core.records import event_record
 from qbatch.daemon.core.state import Core, Happening
 from qbatch.daemon.unread import SharedFrame
 from qbatch.wire.frames import encode
 from qbatch.wire.records import ClockRecord, EventRecord
-
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import ConnectedClient
 
 PAUSE = 0.5
 """Seconds between two clock events while time only moves on."""

@@ -8,7 +8,6 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import structs
 
@@ -16,17 +15,11 @@ from qbatch.daemon import journal_entry
 from qbatch.daemon.clock import FOREVER, Clock, PassTimes
 from qbatch.daemon.collector import undisturbed
 from qbatch.daemon.core import passes, steps
+from qbatch.daemon.live_state import Asker, LiveState
 from qbatch.daemon.sources import JobSource
 from qbatch.model.errors import DecisionError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ClockRecord
-
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import ConnectedClient
-    from qbatch.daemon.service import Service
-
-Asker: TypeAlias = "tuple[ConnectedClient, int] | asyncio.Future[object]"
-"""The receiver of an answer: a client with the number of its request, or a task of the server."""
 
 SLICE = 0.008
 """Seconds for which due instants are handled before commands get their turn."""
@@ -54,13 +47,13 @@ class PassDriver:
     and the breakpoint removed.
     """
 
-    def __init__(self, service: Service, clock: Clock, trace: JobSource | None) -> None:
+    def __init__(self, live: LiveState, clock: Clock, trace: JobSource | None) -> None:
         self.clock = clock
         self.trace = trace
         self.pass_times = PassTimes()
         self.is_owed = False
         self.breakpoint: Callable[[], bool] | None = None
-        self._service = service
+        self._live = live
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._next_pass = 0.0
@@ -69,7 +62,7 @@ class PassDriver:
 
     def next_due(self) -> int | None:
         """Return the next instant at which something happens by itself."""
-        due = passes.next_due(self._service.core)
+        due = passes.next_due(self._live.core)
         arrival = self.trace.next_instant() if self.trace is not None else None
         return due if arrival is None else arrival if due is None else min(due, arrival)
 
@@ -78,7 +71,7 @@ class PassDriver:
         record = self.clock.record()
         if self.trace is not None:
             record = structs.replace(
-                record, log_arrived=self._service.core.log_arrived, log_jobs=self.trace.size
+                record, log_arrived=self._live.core.log_arrived, log_jobs=self.trace.size
             )
         return record
 
@@ -87,11 +80,11 @@ class PassDriver:
         is earlier."""
         now = self.clock.now()
         due = self.next_due()
-        return now if due is None or due >= now else max(self._service.core.now, due)
+        return now if due is None or due >= now else max(self._live.core.now, due)
 
     def frontier(self) -> int:
         """Return an instant before which the core will get no more entries."""
-        core = self._service.core
+        core = self._live.core
         now, due = self.clock.now(), self.next_due()
         return core.now if core.is_dirty else max(core.now, now if due is None else min(now, due))
 
@@ -100,7 +93,7 @@ class PassDriver:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._service.containment.is_spoiled:  # the state is read from disk first
+        if self._live.containment.is_spoiled:  # the state is read from disk first
             return
         end = self._loop.time() + SLICE
         try:
@@ -109,10 +102,10 @@ class PassDriver:
                     if self._loop.time() >= end:
                         break
         except Exception as error:
-            self._service.fail(error)
+            self._live.fail(error)
             return
         clock = self.clock
-        if not (clock.until == FOREVER or clock.is_paused or self._service.core.is_dirty):
+        if not (clock.until == FOREVER or clock.is_paused or self._live.core.is_dirty):
             due = self.next_due()
             if (due is None or due > clock.until) and (
                 clock.is_stepped or clock.now() >= clock.until
@@ -121,7 +114,7 @@ class PassDriver:
                 clock.reach(clock.until)
                 clock.pause()
                 clock.until = FOREVER
-        self._service.event_stream.clock(self._service.core, self.clock_record)
+        self._live.event_stream.clock(self._live.core, self.clock_record)
         self.schedule()
 
     def hold(self) -> None:
@@ -130,9 +123,9 @@ class PassDriver:
 
     def _step(self) -> bool:
         """Handle one instant if one is due; return whether one was."""
-        service, core = self._service, self._service.core
+        live, core = self._live, self._live.core
         began = self._loop.time()
-        if began < self._rest_until or service.containment.is_spoiled:
+        if began < self._rest_until or live.containment.is_spoiled:
             return False
         # Jobs that a command is about to delete or hold must not start.
         if core.works and not self.is_owed:
@@ -153,23 +146,23 @@ class PassDriver:
             passes.advance(core, at)
         except Exception as error:
             if self._has_failed or isinstance(error, DecisionError):
-                service.fail(error)
+                live.fail(error)
             else:  # the state is read from disk, and the jobs before the pass are held
-                service.containment.pass_failed(error)
-                service.commit_soon()
+                live.containment.pass_failed(error)
+                live.commit_soon()
             self._has_failed = True
             return False
         self._has_failed = self.is_owed = False
-        service.journal(*arrivals, journal_entry.one_pass(core.now))
-        if core.outbox or core.has_promised or service.uncommitted > 1000:
-            service.collect()
+        live.journal(*arrivals, journal_entry.one_pass(core.now))
+        if core.outbox or core.has_promised or live.uncommitted > 1000:
+            live.collect()
         core.has_promised = False
         took = self._loop.time() - began
         if not self.clock.is_stepped:
             self._next_pass = began + min(max(2 * took, SHORTEST_PAUSE), LONGEST_PAUSE)
         self.pass_times.add(took)
         self.stop_at_breakpoint()
-        return service.uncommitted < MOST_UNCOMMITTED
+        return live.uncommitted < MOST_UNCOMMITTED
 
     def stop_at_breakpoint(self) -> None:
         """Pause the clock after a pass if the breakpoint is reached."""
@@ -179,12 +172,12 @@ class PassDriver:
 
     def _arrivals(self) -> int:
         """Return how many arrived jobs wait for their first pass."""
-        return sum(len(pool.pending) for pool in self._service.core.pools)
+        return sum(len(pool.pending) for pool in self._live.core.pools)
 
     def step_once(self) -> bool:
         """Handle the next instant whatever the clock shows (``qbatch time step``); return whether
         there was one."""
-        due = self._service.core.now if self._service.core.is_dirty else self.next_due()
+        due = self._live.core.now if self._live.core.is_dirty else self.next_due()
         if due is None:
             return False
         was_until, self.clock.until = self.clock.until, due
@@ -202,17 +195,17 @@ class PassDriver:
         """Set the timer for the next due instant."""
         if (
             self._timer is not None
-            or self._service.failure is not None
-            or self._service.containment.is_spoiled
+            or self._live.failure is not None
+            or self._live.containment.is_spoiled
         ):
             return
-        if self._service.core.works and not self.is_owed:
+        if self._live.core.works and not self.is_owed:
             return
         due = self.next_due()
         if self.clock.until < FOREVER:
             due = self.clock.until if due is None else min(due, self.clock.until)
         delay = None if due is None else self.clock.delay(due)
-        if self._service.core.is_dirty and not self.clock.is_paused:
+        if self._live.core.is_dirty and not self.clock.is_paused:
             pause = (
                 0.0
                 if self._arrivals() >= MOST_ARRIVALS
@@ -237,9 +230,10 @@ class WorkDriver:
     when the daemon started.
     """
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._askers: deque[Asker | None] = deque([None] * len(service.core.works))
+    def __init__(self, live: LiveState, pass_driver: PassDriver) -> None:
+        self._live = live
+        self._pass_driver = pass_driver
+        self._askers: deque[Asker | None] = deque([None] * len(live.core.works))
         self._must_give_up = False
 
     def take(self, asker: Asker | None) -> None:
@@ -248,27 +242,27 @@ class WorkDriver:
 
     def is_due(self) -> bool:
         """Return whether there is a step to do."""
-        service = self._service
-        return bool(service.core.works) and not (service.is_full or service.containment.is_spoiled)
+        live = self._live
+        return bool(live.core.works) and not (live.is_full or live.containment.is_spoiled)
 
     def step(self) -> None:
         """Do the next step of the oldest work; after the last step its answer is part of the next
         commit."""
         if not self.is_due():
             return
-        service, core = self._service, self._service.core
+        live, core = self._live, self._live.core
         work = core.works[0]
-        core.now = max(core.now, service.pass_driver.instant())
+        core.now = max(core.now, self._pass_driver.instant())
         try:
             answer = steps.go_on(core)
         except Exception as error:
             self._must_give_up = True
-            self._answer(service.containment.step_failed(work, error))
+            self._answer(live.containment.step_failed(work, error))
             return
-        service.journal(journal_entry.step(core.now))
-        service.collect()
+        live.journal(journal_entry.step(core.now))
+        live.collect()
         if answer is not steps.UNFINISHED:
-            service.pass_driver.is_owed = True
+            self._pass_driver.is_owed = True
             self._answer(answer)
 
     def _answer(self, answer: object) -> None:
@@ -277,16 +271,16 @@ class WorkDriver:
             if not asker.done():
                 asker.set_result(answer)
         elif asker is not None:
-            self._service.answer(*asker, answer)
+            self._live.answer(*asker, answer)
 
     def after_recovery(self) -> None:
         """Continue the works of a state that was read from disk; a work with a failed step is given
         up."""
         if self._must_give_up:
             self._must_give_up = False
-            core = self._service.core
+            core = self._live.core
             del core.works[0]
-            self._service.journal(journal_entry.step(core.now, is_last=True))
+            self._live.journal(journal_entry.step(core.now, is_last=True))
 
     def after_full_disk(self, directory: str) -> None:
         """Refuse all askers after the state was read from disk, which lost what was not committed;
@@ -301,4 +295,4 @@ class WorkDriver:
             elif asker is not None:
                 asker[0].settled()
                 asker[0].fail(asker[1], refusal)
-        self._askers = deque([None] * len(self._service.core.works))
+        self._askers = deque([None] * len(self._live.core.works))

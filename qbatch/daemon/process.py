@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from qbatch.daemon import journal_entry, running
+from qbatch.daemon import dispatch, journal_entry, running
 from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.clock import LITTLE, Clock, wall
 from qbatch.daemon.collector import spare_the_old
@@ -456,7 +456,9 @@ class _Daemon:
         self.is_activated = bool(given)
         listener = given[0] if given else listen(self.options.socket_path)
         extra: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
-        serve_client = functools.partial(ConnectedClient, self.service)
+        serve_client = functools.partial(
+            ConnectedClient, self.service.clients, functools.partial(dispatch.handle, self.service)
+        )
         self.server = await loop.create_unix_server(
             serve_client, sock=listener, backlog=1024, **extra
         )

@@ -20,25 +20,27 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from qbatch.daemon import journal_entry
 from qbatch.daemon.clock import Clock
 from qbatch.daemon.config import as_toml
+from qbatch.daemon.connection import Clients, ConnectedClient
 from qbatch.daemon.containment import Containment
 from qbatch.daemon.core import flow, steps, submission
 from qbatch.daemon.core.reconfigure import reconfigure
-from qbatch.daemon.core.state import Account, Actor, Core, Effect, Ending
+from qbatch.daemon.core.state import Account, Actor, Core, Ending
 from qbatch.daemon.core.steps import UNFINISHED
 from qbatch.daemon.event_stream import EventStream
 from qbatch.daemon.executors.attempt import LOST, Ended, Report
 from qbatch.daemon.forecasts import Forecaster
 from qbatch.daemon.handlers import verbs
+from qbatch.daemon.live_state import Asker, CommitGroup, LiveState
 from qbatch.daemon.outbox import Outbox, Waiters
 from qbatch.daemon.own_policies import OwnPolicies
-from qbatch.daemon.pass_driver import Asker, PassDriver, WorkDriver
+from qbatch.daemon.pass_driver import PassDriver, WorkDriver
 from qbatch.daemon.scripts import Scripts
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.sources import JobSource
@@ -48,9 +50,6 @@ from qbatch.daemon.what_if_process import WhatIfProcess
 from qbatch.model.errors import DecisionError, InputError, QbatchError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.requests import Hold, Request, Submit
-
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import ConnectedClient
 
 log = logging.getLogger("qbatch")
 
@@ -73,47 +72,6 @@ _SERVER = Actor(0, "qbatch", "qbatch", "manager")
 _encode = msgspec.json.Encoder().encode
 
 Result = TypeVar("Result")
-
-
-class Stopped(QbatchError):  # noqa: N818 - the name states what the server has done
-    """The server had to stop after an unexpected error (exit code 1); its log has the traceback."""
-
-
-class Clients(set["ConnectedClient"]):
-    """The connected clients: ``most`` at the same time."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self.most = most
-
-    def accept(self, client: ConnectedClient) -> bool:
-        """Add a client, if there are connections left for its user; no user may have all of
-        them."""
-        of_one = self.most - self.most // 8
-        if len(self) >= of_one and (
-            len(self) >= self.most or sum(each.uid == client.uid for each in self) >= of_one
-        ):
-            return False
-        self.add(client)
-        return True
-
-    def subscribers(self) -> list[ConnectedClient]:
-        """Return the clients that get events."""
-        return [client for client in self if client.is_subscribed]
-
-
-class CommitGroup:
-    """The contents of one commit, and what follows it."""
-
-    def __init__(self) -> None:
-        self.entries: list[bytes] = []
-        self.outbox: list[Effect] = []
-        self.replies: list[tuple[ConnectedClient, int, object]] = []
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether there is nothing to commit."""
-        return not (self.entries or self.replies or self.outbox)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +121,7 @@ async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
     return task.result()
 
 
-class Service:
+class Service(LiveState):
     """One running batch server.
 
     ``core``: the recovered state, with the settings in force.  ``clock``: at the instant from which
@@ -181,35 +139,29 @@ class Service:
         instance: Instance,
         trace: JobSource | None = None,
     ) -> None:
-        self.core = core
+        containment = Containment()
+        clients = Clients(instance.most_connections, lambda: self.settings, Unread(), containment)
+        super().__init__(core, containment, EventStream(clients.subscribers))
         self.store = store
         self.clock = clock
         self.trace = trace
         self.instance = instance
-        self.clients = Clients(instance.most_connections)
-        self.unread = Unread()
-        self.containment = Containment()
+        self.clients = clients
+        self.unread = clients.unread
         self.waiters = Waiters()
         self.scripts = Scripts(store.directory / "scripts", lambda: submission.digests(self.core))
         self.pass_driver = PassDriver(self, clock, trace)
-        self.works = WorkDriver(self)
+        self.works = WorkDriver(self, self.pass_driver)
         self.forecasts = Forecaster(lambda: self.core, clock, self.pass_driver.pass_times)
-        self.event_stream = EventStream(self.clients.subscribers)
-        self.event_stream.last = core.events_made
         self.outbox = Outbox(self.waiters, self.forecasts, self.event_stream, self.report)
-        self.what_if = WhatIfProcess(self)
+        self.what_if = WhatIfProcess(self, self.pass_driver)
         self.own_policies = OwnPolicies(lambda: self.settings.named_policies(), instance.config)
         self.stop_reason = ""
-        self.is_full = False
         self.commits = 0
         self.is_busy = asyncio.Event()
         if trace is not None:
             self.is_busy.set()
-        self.failure: BaseException | None = None
         self._rebuild = rebuild
-        self._group = CommitGroup()
-        self._work = asyncio.Event()
-        self.commit_lock = asyncio.Lock()
 
     # Commands
 
@@ -285,10 +237,6 @@ class Service:
         """
         return self.change(_SERVER, request, _encode(request))
 
-    def answer(self, client: ConnectedClient, number: int, result: object) -> None:
-        """Answer a request when its effect is committed."""
-        self._group.replies.append((client, number, result))
-
     def refuse_if_busy(self) -> None:
         """Refuse a command if the server cannot store it.
 
@@ -305,14 +253,6 @@ class Service:
             raise Refusal("storage-full", text)
         if len(self._group.replies) >= MOST_WAITING:
             raise Refusal("busy", "too many commands wait for the disk; try again in a second")
-
-    def is_at_rest(self) -> bool:
-        """Return whether everything that was received is committed."""
-        return self._group.is_empty and not self.commit_lock.locked()
-
-    def commit_soon(self) -> None:
-        """Commit what was received, even if nothing in it has an effect."""
-        self._work.set()
 
     def report(self, report: Report) -> None:
         """Apply a report of the executor; a report that cannot be applied now is asked for again
@@ -339,20 +279,6 @@ class Service:
                 self.fail(error)
 
     # Commits
-
-    @property
-    def uncommitted(self) -> int:
-        """Entries of the journal that wait for a commit."""
-        return len(self._group.entries)
-
-    def journal(self, *entries: bytes) -> None:
-        """Add entries to the next commit."""
-        self._group.entries += entries
-
-    def collect(self) -> None:
-        """Take the new effects from the core's outbox; a commit follows."""
-        self._group.outbox += self.core.take_effects()
-        self._work.set()
 
     async def run(self) -> None:
         """Commit, answer, carry out effects and move time on until ``stop`` is called; then commit
@@ -539,28 +465,4 @@ class Service:
     def stop(self, reason: str) -> None:
         """Commit what was received and stop; jobs run on."""
         self.stop_reason = self.stop_reason or reason
-        self._work.set()
-
-    def fail(self, error: BaseException) -> None:
-        """Stop after an unexpected error without an answer to any client; the next start
-        recovers."""
-        is_known = isinstance(error, QbatchError)
-        log.critical(
-            "the server stops: %s: %s",
-            type(error).__name__,
-            error,
-            exc_info=None if is_known else error,
-        )
-        if self.failure is None:
-            self.failure = (
-                error
-                if is_known
-                else Stopped(f"the server had to stop: {type(error).__name__}: {error}")
-            )
-            if isinstance(error, DecisionError):
-                again = (
-                    "no job is lost: start again under another policy, for example qbatch up "
-                    "--policy easy"
-                )
-                self.failure = DecisionError(f"{error}; {again}")
         self._work.set()

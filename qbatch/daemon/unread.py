@@ -13,10 +13,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 from collections import Counter
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import ConnectedClient
+from typing import Protocol
 
 MOST_OF_CONNECTION = 1 << 16
 """Unread bytes from which nothing more is read from a connection."""
@@ -44,15 +41,27 @@ class SharedFrame(bytes):
     """An event as a frame: one copy for all subscribers."""
 
 
+class Reader(Protocol):
+    """A connection: its user, its unread bytes, and what is called when it need not wait any
+    more."""
+
+    uid: int
+
+    @property
+    def unread(self) -> int: ...
+
+    def may_go_on(self) -> None: ...
+
+
 class Unread:
     """The unread answers of all connections."""
 
     def __init__(self) -> None:
-        self._sizes: dict[ConnectedClient, int] = {}
+        self._sizes: dict[Reader, int] = {}
         self._of_user: Counter[int] = Counter()
         self._total = 0
         self._most = 0
-        self._waiting: dict[ConnectedClient, None] = {}
+        self._waiting: dict[Reader, None] = {}
         self._turns: dict[int, asyncio.Lock] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -61,7 +70,7 @@ class Unread:
         checked: one at a time."""
         return self._turns.setdefault(uid, asyncio.Lock())
 
-    def note(self, reader: ConnectedClient) -> None:
+    def note(self, reader: Reader) -> None:
         """Note the unread bytes of a connection, after something was sent or when it is closed."""
         size, before = reader.unread, self._sizes.get(reader, 0)
         if size == before:
@@ -78,7 +87,7 @@ class Unread:
             loop = asyncio.get_running_loop()
             loop.call_later(1.0, loop.run_in_executor, None, give_memory_back)
 
-    def must_wait(self, reader: ConnectedClient, *, is_long: bool) -> bool:
+    def must_wait(self, reader: Reader, *, is_long: bool) -> bool:
         """Return whether an answer (``is_long``: a long one) must wait; the client's ``may_go_on``
         is then called later."""
         if not self._is_over(reader.uid) or not (is_long or reader.unread > LITTLE_OF_CONNECTION):
@@ -92,7 +101,7 @@ class Unread:
         self._waiting[reader] = None
         return True
 
-    def forget(self, reader: ConnectedClient) -> None:
+    def forget(self, reader: Reader) -> None:
         """Forget a closed connection."""
         self._waiting.pop(reader, None)
         self.note(reader)

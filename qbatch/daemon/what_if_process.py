@@ -24,11 +24,13 @@ import select
 import signal
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import msgspec
 
 from qbatch.daemon.core.state import Core, machine_of
+from qbatch.daemon.live_state import LiveState
+from qbatch.daemon.pass_driver import PassDriver
 from qbatch.daemon.settings import MOST_SHADOWS, shadow_policy
 from qbatch.daemon.what_if.group import PolicyGroup
 from qbatch.engine.engine import Engine
@@ -38,9 +40,6 @@ from qbatch.planning.policy import name_of
 from qbatch.wire import records
 from qbatch.wire.errors import Refusal
 from qbatch.wire.frames import Splitter, encode
-
-if TYPE_CHECKING:
-    from qbatch.daemon.service import Service
 
 log = logging.getLogger("qbatch")
 
@@ -76,9 +75,10 @@ class WhatIfProcess:
     """The daemon's side of the what-if policies; the event stream of the service announces new
     tables."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, live: LiveState, pass_driver: PassDriver) -> None:
         self.policies: tuple[str, ...] = ()
-        self._service = service
+        self._live = live
+        self._pass_driver = pass_driver
         self._table = records.Shadows()
         self._child: _Child | None = None
         self._entries: list[bytes] = []
@@ -95,24 +95,24 @@ class WhatIfProcess:
         return self._table
 
     def _announce(self) -> None:
-        self._service.event_stream.announce(self._service.core, "shadow")
+        self._live.event_stream.announce(self._live.core, "shadow")
 
     def begin(self, policies: Sequence[str]) -> None:
         """Follow these policies from the present state on instead of the earlier ones; an empty
         list ends them.
 
-        It must be called in a moment in which nothing is under way (:meth:`Service.quiet`).
+        It must be called in a moment in which nothing is under way (:meth:`qbatch.daemon.service.Service.quiet`).
 
         Raises:
             Refusal: there are too many, or one cannot be used; the earlier ones stay.
         """
-        check(self._service.core, policies)
+        check(self._live.core, policies)
         self.end()
         self.policies = tuple(policies)
         self._table = records.Shadows()
         if policies:
-            core = self._service.core
-            since = self._service.pass_driver.frontier()
+            core = self._live.core
+            since = self._pass_driver.frontier()
             self._child = child = _Child(core, self.policies, since, self._receive, self._gone)
             self._table = records.Shadows(since=since, note="the first table is being made")
             self._sent = since
@@ -148,11 +148,11 @@ class WhatIfProcess:
         child, self._timer = self._child, None
         if child is None:
             return
-        frontier = self._service.pass_driver.frontier() if self._service.is_at_rest() else -1
+        frontier = self._pass_driver.frontier() if self._live.is_at_rest() else -1
         if frontier < 0 and not self._entries:
             # Passes that changed nothing wait for a commit, which disturbs no client in a quiet
             # moment.
-            self._service.commit_soon()
+            self._live.commit_soon()
         if self._entries or frontier > self._sent:
             entries, self._entries = self._entries, []
             self._sent = max(frontier, self._sent)

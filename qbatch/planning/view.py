@@ -464,12 +464,9 @@ class ResourceModel(ABC):
         return Start(row, allocation)
 
     @abstractmethod
-    def profile(self) -> Profile:
-        """Return what the running jobs leave free from now on, for a pass that starts jobs."""
-
-    def profile_of_plan(self) -> Profile:
-        """Return the same for a kept plan of the places of jobs."""
-        return self.profile()
+    def profile(self, *, is_of_plan: bool = False) -> Profile:
+        """Return what the running jobs leave free from now on: for a pass that starts jobs, or for
+        a kept plan of the places of jobs."""
 
     def list_pass(
         self,

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from qbatch.daemon.connection import ConnectedClient
 from qbatch.daemon.handlers.verbs import HANDLERS
 from qbatch.daemon.service import Service
 from qbatch.model.errors import QbatchError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.requests import Question, Request
-
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import ConnectedClient
 
 SHORT = 4096
 """Bytes up to which a request names few things: its answer is short, except for questions about all

@@ -9,11 +9,11 @@ import pwd
 from collections.abc import Iterator
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from qbatch.daemon import attempts
+from qbatch.daemon.connection import ConnectedClient
 from qbatch.daemon.core.flow import QUANTUM_OVER
 from qbatch.daemon.core.records import excess, full_record
 from qbatch.daemon.core.state import Core
@@ -24,9 +24,6 @@ from qbatch.results.shown import is_cancelled
 from qbatch.wire import records, requests
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
-
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import ConnectedClient
 
 MOST_FORECASTS = 100_000
 """Jobs in one answer."""

@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from qbatch.daemon.connection import ConnectedClient
 from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import brief_record, full_record, used_texts, with_excess
@@ -22,9 +22,6 @@ from qbatch.wire import requests
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_id
 from qbatch.wire.records import JobRecord, Jobs
-
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import ConnectedClient
 
 MOST = 1000
 """Jobs in one page."""

@@ -9,13 +9,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from qbatch.daemon.child import Child, ChildFailed
 from qbatch.daemon.clock import FASTEST, FOREVER, SLOWEST
 from qbatch.daemon.config import as_toml
+from qbatch.daemon.connection import ConnectedClient
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.core.records import host_records, queue_record
@@ -30,9 +30,6 @@ from qbatch.model.errors import suggestion
 from qbatch.results.shown import moment, span
 from qbatch.wire import records, requests
 from qbatch.wire.errors import Refusal
-
-if TYPE_CHECKING:
-    from qbatch.daemon.connection import ConnectedClient
 
 TIME_ACTIONS = (
     "show",

@@ -85,12 +85,9 @@ class ChunkModel(ResourceModel):
         jobs of a log."""
         return None if machine.counts_memory else one_host(machine.procs)
 
-    def profile(self) -> Profile:
-        whole = self.whole()
+    def profile(self, *, is_of_plan: bool = False) -> Profile:
+        whole = None if is_of_plan else self.whole()
         return HostGrid(self.view) if whole is None else whole.profile()
-
-    def profile_of_plan(self) -> Profile:
-        return HostGrid(self.view)
 
     def start(self, row: int, allocation: Allocation) -> Start:
         """Return the start of a row; the engine fills the hosts in their order while hosts do not

@@ -75,11 +75,8 @@ class HostModel(ResourceModel):
     def fits_any(self, rows: Int64Array) -> bool:
         return bool(_fits_any(rows, self.view.window.long_columns.asked, self.hosts()))
 
-    def profile(self) -> Profile:
-        return HostProfiles(self)
-
-    def profile_of_plan(self) -> Profile:
-        return HostProfiles(self, is_of_plan=True)
+    def profile(self, *, is_of_plan: bool = False) -> Profile:
+        return HostProfiles(self, is_of_plan=is_of_plan)
 
     def hold_up(
         self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool
@@ -143,7 +140,7 @@ class HostProfiles(Profile):
     on is taken to start now.  ``is_of_plan``: it is not.
     """
 
-    def __init__(self, model: HostModel, *, is_of_plan: bool = False) -> None:
+    def __init__(self, model: HostModel, *, is_of_plan: bool) -> None:
         self._model, self._is_of_plan, view = model, is_of_plan, model.view
         self._hosts, self._asked = model.hosts(), view.window.long_columns.asked
         _, resources, hosts = self._hosts.shape

@@ -79,7 +79,7 @@ class PlacedPlan:
             self._reserve(profile, view, row)
 
     def _profile(self, view: View) -> Profile:
-        profile = view.resources.profile_of_plan()
+        profile = view.resources.profile(is_of_plan=True)
         for run in view.running.values():
             # A booking is at least a second, also with a zero estimate.
             allocation = outside(run.allocation, view.closed)

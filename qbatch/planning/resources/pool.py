@@ -60,7 +60,7 @@ class PoolModel(ResourceModel):
         """Return the start of a row: the engine fills the hosts in their order."""
         return Start(row)
 
-    def profile(self) -> Profile:
+    def profile(self, *, is_of_plan: bool = False) -> Profile:
         return _PoolProfile(self.view)
 
     def hold_up(

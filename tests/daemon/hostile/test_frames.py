@@ -476,11 +476,11 @@ def test_a_byte_now_and_then_does_not_keep_a_connection(monkeypatch: pytest.Monk
         def is_closing(self) -> bool:
             return self.closed
 
-    class Service:
-        clients = SimpleNamespace(accept=lambda client: True)
+    clients: Any = SimpleNamespace(accept=lambda client: True)
 
     async def go() -> float:
-        transport, client = Transport(), connection.ConnectedClient(Service())  # type: ignore[arg-type]
+        transport = Transport()
+        client = connection.ConnectedClient(clients, lambda client, body: True)
         client.connection_made(transport)
         client.data_received(b"\0\0\1\0")
         began = time.monotonic()
