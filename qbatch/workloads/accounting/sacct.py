@@ -119,9 +119,14 @@ column."""
 _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?![\w-])")
 _FEATURE = re.compile(r"[A-Za-z_][\w.:\-]*")
 _JOB = re.compile(r"(\d{1,18})(?:_(\d{1,18})|_(\[.*)|\+(\d{1,9}))?\Z", re.ASCII)
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)([cn]?)\Z", re.ASCII | re.IGNORECASE)
-_IN_KB = {"K": 1.0, "M": 2.0**10, "G": 2.0**20, "T": 2.0**30, "P": 2.0**40}
-_TRES = re.compile(r"(?:\A|,)(cpu|node|mem)=(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)", re.ASCII)
+_SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,9})?)([KMGTP]?)([cn]?)\Z", re.ASCII | re.IGNORECASE)
+_IN_KB = {"K": 1, "M": 2**10, "G": 2**20, "T": 2**30, "P": 2**40}
+_TRES = re.compile(r"(?:\A|,)(cpu|node)=(\d{1,15})(?=,|\s*\Z)", re.ASCII)
+_MEMORY = re.compile(r"(?:\A|,)mem=([^,\s]*)")
+_PROCESSOR_BITS = (2**31 << 10, 2**63 << 10)
+"""By which bit of a number of MB an older and a newer Slurm mark the memory of a processor; in
+KB."""
+
 _RANGES = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?\Z", re.ASCII)
 _NOTHING = frozenset(("", "Unknown", "None", "N/A", "NONE", "(null)"))
 _HOSTS_MAX = 1_000_000
@@ -286,7 +291,7 @@ def _job(
         queue=word("partition"),
     )
     record.part = int(found[4] or ABSENT)
-    _resources(record, row)
+    _resources(record, row, counts)
     record.priority = whole_number(row.get("priority", "").strip())
     record.asks = _asks(
         f"{row.get('reqtres', '')},{row.get('alloctres', '')}",
@@ -319,9 +324,12 @@ def _times(record: AccountingRecord, row: Row, clock: WallClock, counts: ImportC
     suspended = slurm_span(row.get("suspended", "").strip())
     record.suspended = max(int(suspended), 0)
     _settle(record, choices, elapsed, counts)
-    if record.kind != Kind.REQUEUED and record.status == Status.KILLED:
+    if record.kind != Kind.REQUEUED and record.status in (Status.KILLED, Status.FAILED):
+        # AllocCPUS of a job that never had nodes may be what it asked for.
         has_no_host = row.get("nodelist", "").strip() == "None assigned"
-        has_none = has_no_host or row.get("alloccpus", row.get("ncpus", "")).strip() == "0"
+        has_none = has_no_host or any(
+            row.get(name, "").strip() == "0" for name in ("alloccpus", "ncpus", "allocnodes")
+        )
         if record.start < 0 or (elapsed <= 0 and record.end <= record.start and has_none):
             record.kind, record.start = Kind.CANCELLED, ABSENT
     if (
@@ -371,24 +379,28 @@ def _settle(
     record.eligible = next((each for each in known if each >= record.submit), known[0])
 
 
-def _resources(record: AccountingRecord, row: Row) -> None:
+def _resources(record: AccountingRecord, row: Row, counts: ImportCounts) -> None:
+    """Read sizes, limit, memory and processor time.
+
+    Slurm derives its counts from the trackable resources, so those decide where both are there.
+    NNodes is what a job has, or what it asks for until it has some.
+    """
     get = row.get
-    record.cores = _first_count(row, "alloccpus", "ncpus")
-    record.cores_asked = _first_count(row, "reqcpus")
-    record.nodes = _first_count(row, "allocnodes", "nnodes")
-    record.nodes_asked = _first_count(row, "reqnodes", "nnodes")
-    allocated, asked = _tres(get("alloctres", "")), _tres(get("reqtres", ""))
-    for attribute, amounts, name in (
-        ("cores", allocated, "cpu"),
-        ("cores_asked", asked, "cpu"),
-        ("nodes", allocated, "node"),
-        ("nodes_asked", asked, "node"),
+    tres = {name: _tres(get(name, "")) for name in ("alloctres", "reqtres")}
+    for attribute, source, name, same, instead in (
+        ("cores", "alloctres", "cpu", ("AllocCPUS", "NCPUS"), ()),
+        ("cores_asked", "reqtres", "cpu", ("ReqCPUS",), ()),
+        ("nodes", "alloctres", "node", ("AllocNodes", "NNodes"), ()),
+        ("nodes_asked", "reqtres", "node", ("ReqNodes",), ("NNodes",)),
     ):
-        if getattr(record, attribute) <= 0:
-            setattr(record, attribute, int(amounts.get(name, ABSENT)))
-    record.memory_asked = int(asked.get("mem", ABSENT))
-    if get("reqmem"):
-        record.memory_asked = _asked_kilobytes(row["reqmem"].strip(), record)
+        traced = int(tres[source].get(name, ABSENT))
+        for title in same if traced > 0 else ():
+            if 0 < whole_number(get(title.lower(), "").strip()) != traced:
+                of = {"alloctres": "AllocTRES", "reqtres": "ReqTRES"}[source]
+                counts.adjusted.add(f"{title} is not {name} of {of}: {of} is taken", record.place)
+        found = traced if traced > 0 else _first_count(row, *same, *instead)
+        setattr(record, attribute, found)
+    record.memory_asked = _asked_kilobytes(record, row, counts)
     limit = slurm_span(get("timelimit", "").strip())
     if limit < 0 and whole_number(get("timelimitraw", "").strip()) > 0:
         limit = int(row["timelimitraw"]) * 60
@@ -398,9 +410,9 @@ def _resources(record: AccountingRecord, row: Row) -> None:
     record.memory_used = _used_kilobytes(row)
 
 
-def _first_count(row: Row, *names: str) -> int:
-    for name in names:
-        value = whole_number(row.get(name, "").strip())
+def _first_count(row: Row, *titles: str) -> int:
+    for title in titles:
+        value = whole_number(row.get(title.lower(), "").strip())
         if value > 0:
             return value
     return ABSENT
@@ -439,27 +451,41 @@ def _asks(
 
 
 @lru_cache(maxsize=4096)
-def _tres(text: str) -> dict[str, float]:
-    """Return cpu, node and mem (KB; a bare number is MB) of ``cpu=4,mem=16G,node=1,gres/gpu=1``."""
-    return {
-        name: float(value) * (_IN_KB[unit.upper() or "M"] if name == "mem" else 1)
-        for name, value, unit in _TRES.findall(text)
-    }
+def _tres(text: str) -> dict[str, int]:
+    """Return cpu and node of ``cpu=4,mem=16G,node=1,gres/gpu=1``."""
+    return {name: whole_number(value) for name, value in _TRES.findall(text)}
 
 
-def _asked_kilobytes(text: str, record: AccountingRecord) -> int:
-    """Return KB of the job for ``4Gc`` (a processor), ``4Gn`` (a host), ``16G`` (the job; a bare
-    number is MB)."""
-    found = _SIZE.match(text)
-    if found is None:
-        return record.memory_asked
-    times = 1
-    if found[3].lower() == "c":
-        times = max(record.cores, record.cores_asked, 1)
-    elif found[3].lower() == "n":
-        times = max(record.nodes, record.nodes_asked, 1)
-    size = float(found[1]) * _IN_KB[found[2].upper() or "M"] * times
-    return int(size) if 0 < size < 2**53 else ABSENT
+def _asked_kilobytes(record: AccountingRecord, row: Row, counts: ImportCounts) -> int:
+    """Return KB of the job by ``mem`` of ReqTRES, which is of the job, else by ReqMem: ``4Gc`` (a
+    processor), ``4Gn`` (a host), ``16G`` (the job).  A bare number is MB.
+
+    An older Slurm marks the memory of a processor by a bit of the number.  A newer sacct, which
+    uses another bit, prints that as memory of a host: ``2147486448Mn`` is 2800 MB of a processor.
+    """
+    traced = _MEMORY.search(row.get("reqtres", ""))
+    asked = ABSENT
+    for text in (traced[1] if traced else "", row.get("reqmem", "").strip()):
+        found = _SIZE.match(text)
+        if found is None:
+            continue
+        size = int((float if "." in found[1] else int)(found[1]) * _IN_KB[found[2].upper() or "M"])
+        scope = found[3].lower()
+        flag = next((bit for bit in _PROCESSOR_BITS if bit <= size < 2 * bit), 0)
+        if flag:
+            counts.adjusted.add(
+                "memory with the bit by which Slurm marks that of a processor: the bit is no size",
+                record.place,
+            )
+            # No value and no limit are the last numbers before the next bit.
+            size, scope = (size - flag if size < 2 * flag - (16 << 10) else 0), "c"
+        if scope == "c":
+            size *= max(record.cores, record.cores_asked, 1)
+        elif scope == "n":
+            size *= max(record.nodes, record.nodes_asked, 1)
+        if asked < 0 < size < 2**53:
+            asked = size
+    return asked
 
 
 def _used_kilobytes(row: Row) -> int:

@@ -58,7 +58,8 @@ def rows(done: Imported, *names: str) -> list[tuple[float, ...]]:
             2,
         ),
         ({"exec_vnode": "(n1[0]:ncpus=8)+(n2[0]:ngpus=1:ncpus=6)", "exec_host": ""}, 14, 2),
-        ({"exec_host": "n1"}, 1, 1),
+        ({"exec_host": "n1"}, 4, 1),
+        ({"exec_host": "n1", "Resource_List__ncpus": 1}, 1, 1),
         (
             {
                 "exec_host": "nid7/17",
@@ -90,6 +91,123 @@ def test_processors_and_hosts(
     if nodes > 0:
         by_nodes = imported(tmp_path, "pbs", ended(**fields), unit="nodes")
         assert procs(by_nodes) == nodes
+
+
+TORQUE = {"exec_host": "n2/4+n3/4", "Resource_List__ncpus": "", "Resource_List__nodes": "2:ppn=4"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "allocated", "asked", "nodes", "said"),
+    [
+        (
+            {**TORQUE, "total_execution_slots": 8, "unique_node_count": 2},
+            8,
+            8,
+            2,
+            "total_execution_slots has another number of processors than exec_host",
+        ),
+        (TORQUE, 8, 8, 2, "Resource_List has another number of processors than exec_host"),
+        ({**TORQUE, "exec_host": "n2/0-3+n3/0-3", "total_execution_slots": 8}, 8, 8, 2, ""),
+        ({**TORQUE, "exec_host": "n2/1+n2/0+n3/1+n3/0"}, 4, 8, 2, ""),
+        (
+            {"exec_host": "n1/0*2+n2/0*2", "exec_vnode": "(n1:ncpus=8)+(n2:ncpus=8)"},
+            16,
+            4,
+            2,
+            "exec_vnode has another number of processors than exec_host",
+        ),
+        (
+            {"exec_host": "n1/0-7", "total_execution_slots": 8, "unique_node_count": 2},
+            8,
+            4,
+            2,
+            "unique_node_count has another number of hosts than exec_host",
+        ),
+        (
+            {"exec_host": "n1/0*8", "Resource_List__nodes": "1:ppn=1", "Resource_List__ncpus": 8},
+            8,
+            8,
+            1,
+            "Resource_List names two numbers of processors",
+        ),
+        # ncpus=1 and nodes=1 are defaults of a server.
+        (
+            {"exec_host": "n1/0*8", "Resource_List__nodes": 1, "Resource_List__ncpus": 8},
+            8,
+            8,
+            1,
+            "",
+        ),
+        (
+            {"exec_host": "n1/0*8", "Resource_List__nodes": "1:ppn=8", "Resource_List__ncpus": 1},
+            8,
+            8,
+            1,
+            "",
+        ),
+        (
+            {"exec_host": "n1/0-7", "Resource_List__procs": 8, "Resource_List__ncpus": 1},
+            8,
+            8,
+            1,
+            "",
+        ),
+        (
+            {
+                "exec_host": "n1/0-7",
+                "Resource_List__neednodes": "1:ppn=8",
+                "Resource_List__ncpus": 1,
+            },
+            8,
+            8,
+            1,
+            "",
+        ),
+    ],
+)
+def test_the_field_that_decides_the_size_where_fields_disagree(
+    tmp_path: Path,
+    fields: dict[str, object],
+    allocated: int,
+    asked: int,
+    nodes: int,
+    said: str,
+) -> None:
+    done = imported(tmp_path, "pbs", record(10, "S", **life(**fields)) + ended(**fields))
+    assert rows(done, "procs_allocated", "procs_requested") == [(allocated, asked)]
+    assert [reason.partition(":")[0] for reason in reasons(done, "adjusted")] == [said] * bool(said)
+    assert (
+        done.document["machine"] | {"procs": allocated, "wider_jobs": int(asked > allocated)}
+        == (done.document["machine"])
+    )
+    by_nodes = imported(tmp_path, "pbs", ended(**fields), unit="nodes")
+    assert column(by_nodes, "procs_allocated") == [nodes]
+
+
+@pytest.mark.parametrize(
+    ("fields", "hosts"),
+    [
+        ({**TORQUE, "total_execution_slots": 8}, {"n2": 4, "n3": 4}),
+        (
+            {"exec_host": "a/0+b/0", "exec_vnode": "(a:ncpus=8+a1:ncpus=2)+(b:ncpus=6)"},
+            {"a": 10, "b": 6},
+        ),
+        ({"exec_host": "", "exec_vnode": "(a:ncpus=3)+(b:ncpus=1)+(a:ncpus=1)"}, {"a": 4, "b": 1}),
+        ({"exec_host": "a/0+b/0+c/0", "total_execution_slots": 8}, {"a": 2, "b": 3, "c": 3}),
+    ],
+)
+def test_the_processors_of_hosts_add_up_to_those_of_the_job(
+    tmp_path: Path, fields: dict[str, object], hosts: dict[str, int]
+) -> None:
+    done = imported(tmp_path, "pbs", ended(**fields), keeps_hosts=True)
+    assert done.seen is not None
+    assert {host.name: host.cpus for host in done.seen.machine.hosts} == hosts
+
+
+def test_a_requeue_that_says_nothing_has_the_processors_of_its_start(tmp_path: Path) -> None:
+    fields = {**TORQUE, "total_execution_slots": 8}
+    done = imported(tmp_path, "pbs", record(10, "S", **life(**fields)) + record(50, "R"))
+    assert column(done, "procs_allocated") == [8]
 
 
 @pytest.mark.parametrize(

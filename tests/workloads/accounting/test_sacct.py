@@ -115,6 +115,71 @@ def test_requested_memory(tmp_path: Path, asked: str, each: int) -> None:
     assert column(done, "memory_requested") == [each]
 
 
+@pytest.mark.parametrize(
+    ("asked", "traced", "each", "flagged"),
+    [
+        ("2147486448Mn", "billing=4,cpu=4,mem=11200M,node=1", 2800 << 10, 1),
+        ("2147486448Mn", "", 2800 << 10, 1),
+        ("2147486448", "cpu=4,mem=2147486448M", 2800 << 10, 2),
+        ("2097154.73G", "", 2797.4 * 1024, 1),
+        ("9223372036854778608M", "", 2800 << 10, 1),
+        ("4294967294Mn", "", -1, 1),
+        ("4294967294Mn", "mem=4G", 1 << 20, 1),
+        ("0n", "cpu=4,mem=16G,node=1", 4 << 20, 0),
+        ("16Gn", "cpu=4,mem=1T,node=1", 1 << 28, 0),
+        ("1023Tn", "", 1023 << 28, 0),
+    ],
+)
+def test_the_flag_bit_of_requested_memory_is_no_size(
+    tmp_path: Path, asked: str, traced: str, each: float, flagged: int
+) -> None:
+    columns = [*COLUMNS, "ReqTRES"]
+    job = line(columns, ReqMem=asked, ReqTRES=traced)
+    done = imported(tmp_path, "slurm", text(job, columns=columns))
+    assert column(done, "memory_requested")[0] == pytest.approx(each, rel=1e-3)
+    assert sum(reasons(done, "adjusted").values()) == flagged
+
+
+@pytest.mark.parametrize(
+    ("values", "allocated", "asked", "nodes", "said"),
+    [
+        ({"AllocTRES": "billing=8,cpu=8,node=2", "NNodes": "2"}, 8, 4, 2, ["AllocCPUS"]),
+        ({"AllocTRES": "cpu=4,node=1", "ReqTRES": "cpu=2,node=1"}, 4, 2, 1, ["ReqCPUS"]),
+        ({"AllocTRES": "cpu=4,node=2", "AllocNodes": "1"}, 4, 4, 2, ["AllocNodes", "NNodes"]),
+        ({"AllocTRES": "", "ReqTRES": "billing=4,gres/gpu=9"}, 4, 4, 1, []),
+        ({"AllocCPUS": "0", "AllocTRES": "cpu=6,node=1"}, 6, 4, 1, []),
+    ],
+)
+def test_trackable_resources_decide_the_size_where_counts_disagree(
+    tmp_path: Path,
+    values: dict[str, str],
+    allocated: int,
+    asked: int,
+    nodes: int,
+    said: list[str],
+) -> None:
+    columns = [*COLUMNS, "AllocTRES", "ReqTRES", "AllocNodes"]
+    content = text(line(columns, **values), columns=columns)
+    done = imported(tmp_path, "slurm", content)
+    assert (column(done, "procs_allocated"), column(done, "procs_requested")) == (
+        [allocated],
+        [asked],
+    )
+    assert [reason.split()[0] for reason in reasons(done, "adjusted")] == said
+    by_nodes = imported(tmp_path, "slurm", content, unit="nodes")
+    assert column(by_nodes, "procs_allocated") == [nodes]
+
+
+def test_a_job_that_failed_without_nodes_never_ran(tmp_path: Path) -> None:
+    columns = [*COLUMNS, "AllocNodes"]
+    at = "2024-05-01T10:00:00"
+    times = {"Start": at, "End": at, "Elapsed": "00:00:00", "State": "FAILED"}
+    never = line(columns, JobID="2", NodeList="None assigned", AllocNodes="0", **times)
+    short = line(columns, JobID="3", NodeList="n1", AllocNodes="1", **times)
+    done = imported(tmp_path, "slurm", text(line(columns), never, short, columns=columns))
+    assert (column(done, "run"), column(done, "procs_allocated")) == ([-1, 0, 90], [-1, 4, 4])
+
+
 def test_steps_hold_the_memory_of_their_job(tmp_path: Path) -> None:
     steps = [
         line(JobID="100_4.batch", MaxRSS="4000K", NTasks="1"),
