@@ -301,7 +301,10 @@ def _job(
         row.get("reservation", "").strip(),
         _EXCLUSIVE.search(row.get("submitline", "")) is not None,
     )
-    if kind != Kind.UNFINISHED and not _times(record, row, clock, counts):
+    if kind == Kind.UNFINISHED:
+        record.submit = next(iter(clock.of_iso(row["submit"].strip())), ABSENT)
+        record.at = max(record.submit, 0)
+    elif not _times(record, row, clock, counts):
         return None
     return record
 

@@ -281,6 +281,56 @@ def test_openpbs_says_all_in_the_record_of_a_requeue(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "status", "run"),
+    [
+        ("E", "E", 1, 70),
+        ("R", "R", 0, 70),
+        ("R", "E", 1, 70),
+        ("E", "R", 0, 70),
+    ],
+)
+def test_the_last_of_two_records_that_close_an_attempt_holds(
+    tmp_path: Path, first: str, second: str, status: int, run: int
+) -> None:
+    for start in (10, 15):  # the start is that of the record, or before the end of the other
+        text = (
+            record(10, "S", **life())
+            + record(50, first, **life(end=BASE + 50, Exit_status=1))
+            + record(80, second, **life(start=BASE + start, end=BASE + 80, Exit_status=0))
+            + ended(300, start=BASE + 200)
+        )
+        done = imported(tmp_path, "pbs", text)
+        found = rows(done, "wait", "run", "status")
+        assert found[0] == (start, run + 10 - start, status)
+        assert [each[1] for each in found[1:]] == [100]
+        assert reasons(done, "adjusted") == {"an attempt closed again: its last record holds": 1}
+        assert column(done, "preceding_job") == [-1, 1 if second == "R" else -1]
+        assert column(done, "submit") == [0, 80 if second == "R" else 0]
+
+
+def test_the_last_closing_record_keeps_what_only_the_others_say(tmp_path: Path) -> None:
+    text = (
+        record(10, "S", **life(Resource_List__walltime="1:00:00"))
+        + record(20, "z")
+        + record(30, "r")
+        + record(50, "R")
+        + record(80, "R", start=BASE + 10)
+    )
+    done = imported(tmp_path, "pbs", text)
+    assert rows(done, "run", "procs_allocated", "time_requested", "user") == [(60, 4, 3600, 1)]
+
+
+def test_an_attempt_of_no_length_is_not_closed_again_by_the_next_one(tmp_path: Path) -> None:
+    text = (
+        record(10, "S", **life())
+        + record(10, "R", **life(end=BASE + 10))
+        + record(10, "S", **life())
+        + ended()
+    )
+    assert rows(imported(tmp_path, "pbs", text), "wait", "run") == [(10, 0), (0, 90)]
+
+
 def test_deleted_while_queued_and_while_running(tmp_path: Path) -> None:
     text = (
         record(0, "Q", "1.head", queue="q")

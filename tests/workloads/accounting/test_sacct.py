@@ -238,6 +238,26 @@ def test_a_requeued_job_is_a_row_for_each_record(tmp_path: Path) -> None:
     ]
 
 
+def test_the_last_of_two_rows_of_one_attempt_holds(tmp_path: Path) -> None:
+    later = {"End": "2024-05-01T10:02:10", "Elapsed": "00:02:00"}
+    done = imported(tmp_path, "slurm", text(line(State="NODE_FAIL")), text(line(**later)))
+    assert (column(done, "run"), column(done, "status")) == ([120], [1])
+    assert reasons(done, "adjusted") == {"an attempt closed again: its last record holds": 1}
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "PENDING"])
+def test_a_job_that_a_later_row_shows_to_be_over_is_not_counted_as_unfinished(
+    tmp_path: Path, state: str
+) -> None:
+    early = line(State=state, Start="Unknown", End="Unknown")
+    for over, run in (({}, [90]), ({"State": "CANCELLED", **NEVER}, [90, -1])):
+        done = imported(tmp_path, "slurm", text(early), text(line(**over)), text(line(JobID="7")))
+        assert (sorted(column(done, "run"), reverse=True)[: len(run)], reasons(done)) == (run, {})
+    again = line(State=state, Submit="2024-05-01T11:00:00", Start="Unknown", End="Unknown")
+    done = imported(tmp_path, "slurm", text(line(State="PREEMPTED"), again))
+    assert (column(done, "run"), sum(reasons(done).values())) == ([90], 1)
+
+
 def test_components_of_a_heterogeneous_job_are_one_job(tmp_path: Path) -> None:
     done = imported(
         tmp_path,
