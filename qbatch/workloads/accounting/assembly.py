@@ -1,7 +1,7 @@
 """From records to jobs: one job for each attempt that ran, and one for each that was cancelled
 before it ran.
 
-The records of one job identifier are processed in order of time.  An attempt is closed by its end
+The records of one job identifier of one cluster are processed in order of time.  An attempt is closed by its end
 record, or by the record that put the job back into the queue.  The next attempt is a separate job,
 submitted when the previous one ended, which it names as its predecessor.  A trial run that was
 discarded is no job: the next attempt is, and waits from its submission.  Another time of creation
@@ -51,9 +51,9 @@ class _JobState(msgspec.Struct):
 def assemble(records: Iterable[AccountingRecord], counts: ImportCounts) -> list[AccountingRecord]:
     """Return the jobs that the records make, in no particular order; ``counts`` gets what makes no
     job."""
-    groups: dict[tuple[str, int], list[AccountingRecord]] = {}
+    groups: dict[tuple[str, str, int], list[AccountingRecord]] = {}
     for record in records:
-        groups.setdefault((record.job, record.part), []).append(record)
+        groups.setdefault((record.cluster, record.job, record.part), []).append(record)
     jobs: list[AccountingRecord] = []
     for key in list(groups):
         # Processed records are not needed any more: a million take much memory.
@@ -211,20 +211,24 @@ def _job(
     record.group = record.group or record.account
     record.after = state.before
     record.hosts = record.hosts if ran else ()
-    record.asks = _asks(record.asks, record.memory_asked > 0, record.queue, record.priority)
+    record.asks = _asks(
+        record.asks, record.memory_asked > 0, record.queue, record.priority, record.cluster
+    )
     return record
 
 
 @lru_cache(maxsize=4096)
-def _asks(asked: Asks, has_memory: bool, queue: str, priority: int) -> Asks:
+def _asks(asked: Asks, has_memory: bool, queue: str, priority: int, cluster: str) -> Asks:
     """Return all requests of a job that no log contains; jobs with equal requests share the
     value."""
     asks = {
         *asked,
         *([(left_out.MEMORY, "")] if has_memory else []),
         *([(left_out.PARTITIONS, queue)] if queue else []),
+        *([(left_out.PRIORITY, str(priority))] if priority >= 0 else []),
+        *([(left_out.CLUSTERS, cluster)] if cluster else []),
     }
-    return tuple(sorted(asks | ({(left_out.PRIORITY, str(priority))} if priority >= 0 else set())))
+    return tuple(sorted(asks))
 
 
 def _is_sound(job: AccountingRecord, counts: ImportCounts) -> bool:
@@ -278,9 +282,9 @@ def _with_whole_heterogeneous(
     jobs: list[AccountingRecord], counts: ImportCounts
 ) -> list[AccountingRecord]:
     """Put the components of each heterogeneous job together: they start at once and are one job."""
-    whole: dict[tuple[str, int, bool], AccountingRecord] = {}
+    whole: dict[tuple[str, str, int, bool], AccountingRecord] = {}
     for job in sorted((job for job in jobs if job.part >= 0), key=lambda job: job.part):
-        key = (job.job, job.submit, job.start >= 0)
+        key = (job.cluster, job.job, job.submit, job.start >= 0)
         first = whole.get(key)
         if first is None:
             whole[key] = job

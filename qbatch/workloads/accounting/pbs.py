@@ -201,11 +201,15 @@ def _record(
     # Stamps of one file ascend: of the two instants of a fold, take the first that is not before
     # the last stamp.
     at = next((each for each in instants if each >= latest), instants[-1])
-    if found[4]:
-        counts.servers.add(found[4])
-    index = found[2] or found[3]
+    index, server = found[2] or found[3], found[4] or ""
+    counts.clusters.add(server)
     record = AccountingRecord(
-        _KINDS[letter], f"{found[1]}[{index}]" if index else found[1], at, line.file, line.number
+        _KINDS[letter],
+        f"{found[1]}[{index}]" if index else found[1],
+        at,
+        line.file,
+        line.number,
+        cluster=words.setdefault(server, server),
     )
     if text:
         _fill(record, _fields(text), counts, words)
@@ -438,13 +442,13 @@ def _allocated(record: AccountingRecord, fields: dict[str, str], counts: ImportC
         )
     if not on_hosts:
         on_hosts = [vnode for chunk in chunks for vnode in chunk]
-    elif len(on_hosts) == len(chunks) and sum(of_chunks):  # each chunk is on one host
+    elif len(on_hosts) == len(chunks) and any(of_chunks):  # each chunk is on one host
         on_hosts = [(host, count) for (host, _), count in zip(on_hosts, of_chunks, strict=True)]
     hosts: dict[str, int] = {}
     for host, count in on_hosts:
         hosts[host] = hosts.get(host, 0) + count
     if len(counts.hosts) < 1_000_000:
-        counts.hosts |= hosts.keys()
+        counts.hosts.update((record.cluster, host) for host in hosts)
     if counts.keeps_hosts:
         record.hosts = tuple(zip(hosts, _shares([*hosts.values()], record.cores), strict=True))
     unique = records.whole_number(fields.get("unique_node_count"))

@@ -30,13 +30,16 @@ from qbatch.workloads.left_out import Asks
 
 COMMAND = (
     "sacct --allusers --duplicates --parsable2 --starttime 2024-01-01 --endtime now "
-    "--format=JobID,User,Group,Account,"
+    "--format=JobID,Cluster,User,Group,Account,"
     "JobName,Partition,State,Submit,Eligible,Start,End,Elapsed,Suspended,Timelimit,AllocCPUS,ReqCPUS,NNodes,NodeList,"
     "ReqMem,MaxRSS,NTasks,TotalCPU,ReqTRES,AllocTRES,Constraints,Licenses,QOS,Priority,Reservation,SubmitLine"
 )
 """The command that prints everything that is read here."""
 
 _NEEDED = ("jobid", "submit", "start", "end", "state")
+_REVOKED = (Kind.CANCELLED, ABSENT)
+"""The state of a federated job that started on another cluster."""
+
 _STATES = {
     name: (kind, status)
     for kind, status, names in (
@@ -47,8 +50,8 @@ _STATES = {
             "FAILED F TIMEOUT TO OUT_OF_MEMORY OOM BOOT_FAIL BF LAUNCH_FAILED RECONFIG_FAIL",
         ),
         (Kind.ENDED, Status.KILLED, "CANCELLED CA DEADLINE DL"),
-        (Kind.CANCELLED, Status.KILLED, "REVOKED"),
         (Kind.REQUEUED, Status.FAILED, "NODE_FAIL NF PREEMPTED PR REQUEUED RQ SPECIAL_EXIT"),
+        (*_REVOKED, "REVOKED RV"),
         (
             Kind.UNFINISHED,
             ABSENT,
@@ -155,7 +158,7 @@ def read_sacct(
     """
     columns: list[str] = []
     words: dict[str, str] = {}
-    nodes: dict[str, tuple[str, ...]] = {}
+    nodes: dict[tuple[str, str], tuple[str, ...]] = {}
     main: AccountingRecord | None = None
     for line in lines:
         counts.lines += 1
@@ -186,7 +189,8 @@ def read_sacct(
                     f"{step[1]}[{step[2]}]" if step[2] else step[1],
                     int(step[4]) if step[4] else ABSENT,
                 )
-                if (main.job, main.part) == (job, part):
+                of = row.get("cluster", "").strip()
+                if (main.cluster, main.job, main.part) == (of, job, part):
                     main.memory_used = max(main.memory_used, _used_kilobytes(row))
             continue
         if main is not None:
@@ -266,6 +270,9 @@ def _job(
     if state is None:
         counts.unusable.add("the state is not one of Slurm", line.place)
         return None
+    if state == _REVOKED:
+        counts.ignored.add("revoked: another cluster of the federation took the job", line.place)
+        return None
     kind, status = state
     identifier = f"{found[1]}[{found[2]}]" if found[2] else found[1]
     if found[3]:
@@ -289,7 +296,9 @@ def _job(
         account=word("account"),
         name=word("jobname"),
         queue=word("partition"),
+        cluster=word("cluster"),
     )
+    counts.clusters.add(record.cluster)
     record.part = int(found[4] or ABSENT)
     _resources(record, row, counts)
     record.priority = whole_number(row.get("priority", "").strip())
@@ -503,16 +512,20 @@ def _used_kilobytes(row: Row) -> int:
 
 
 def _hosts(
-    record: AccountingRecord, text: str, counts: ImportCounts, known: dict[str, tuple[str, ...]]
+    record: AccountingRecord,
+    text: str,
+    counts: ImportCounts,
+    known: dict[tuple[str, str], tuple[str, ...]],
 ) -> None:
     if len(counts.hosts) >= _HOSTS_MAX or text.strip() in ("None assigned", ""):
         return
-    if text not in known:
+    key = (record.cluster, text)
+    if key not in known:
         if len(known) > 100_000:
             known.clear()
-        known[text] = tuple(host_names(text.strip()))
-        counts.hosts.update(known[text])
-    names = known[text]
+        known[key] = tuple(host_names(text.strip()))
+        counts.hosts.update((record.cluster, name) for name in known[key])
+    names = known[key]
     if record.nodes < 0 < len(names):
         record.nodes = len(names)
     if counts.keeps_hosts and names and record.cores > 0:

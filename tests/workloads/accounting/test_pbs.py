@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from qbatch.model.errors import UsageError
 from qbatch.workloads.accounting import Imported
 
 from .samples import BASE, column, imported, reasons, stamp
@@ -319,6 +320,58 @@ def test_the_last_closing_record_keeps_what_only_the_others_say(tmp_path: Path) 
     )
     done = imported(tmp_path, "pbs", text)
     assert rows(done, "run", "procs_allocated", "time_requested", "user") == [(60, 4, 3600, 1)]
+
+
+def both_servers() -> tuple[str, str]:
+    """Return the records of two servers: same numbers, hosts, queues and times."""
+    one, other = (
+        record(10, "S", f"7.{server}", **life())
+        + ended(job=f"7.{server}", Exit_status=status)
+        + ended(200, f"8.{server}", start=BASE + 20)
+        for server, status in (("east", 0), ("west", 1))
+    )
+    return one, other
+
+
+def test_the_server_is_part_of_the_identity_of_a_job(tmp_path: Path) -> None:
+    for texts in (both_servers(), ("".join(both_servers()),)):
+        done = imported(tmp_path, "pbs", *texts)
+        assert rows(done, "submit", "wait", "run") == [(0, 10, 90)] * 2 + [(0, 20, 180)] * 2
+        assert sorted(column(done, "status")) == [0, 1, 1, 1]
+        assert (reasons(done), reasons(done, "ignored"), reasons(done, "adjusted")) == ({}, {}, {})
+        assert done.document["jobs"]["clusters"] == {"east": 2, "west": 2}
+        assert done.document["left_out"][0] == {
+            "what": "clusters",
+            "jobs": 4,
+            "of": 4,
+            "names": "2 different: east 2, west 2",
+        }
+        assert "; Computer: PBS servers east, west" in done.log.lines
+        assert done.document["machine"]["hosts_seen"] == 2
+    hidden = imported(tmp_path, "pbs", *both_servers(), is_anonymous=True, keeps_hosts=True)
+    assert not any("east" in line or "west" in line for line in hidden.log.lines)
+    assert hidden.seen is not None
+    assert {host.pool for host in hidden.seen.machine.hosts} == {"cluster1/q", "cluster2/q"}
+
+
+def test_hosts_of_two_servers_are_no_one_host(tmp_path: Path) -> None:
+    done = imported(tmp_path, "pbs", *both_servers(), keeps_hosts=True)
+    assert done.seen is not None
+    found = {(host.name, host.cpus, host.pool) for host in done.seen.machine.hosts}
+    assert found == {("east/n1", 8, "east/q"), ("west/n1", 8, "west/q")}
+
+
+def test_one_server_is_chosen(tmp_path: Path) -> None:
+    both = both_servers()
+    done = imported(tmp_path, "pbs", *both, clusters=("west",), keeps_hosts=True)
+    alone = imported(tmp_path, "pbs", both[1], keeps_hosts=True)
+    assert (done.log.lines, done.seen) == (alone.log.lines, alone.seen)
+    assert all(column(done, name) == column(alone, name) for name in done.log.columns)
+    assert reasons(done, "ignored") == {"records left out by --cluster": 3}
+    with pytest.raises(
+        UsageError, match=r"'wst': no record is of it; did you mean 'west'\?; there"
+    ):
+        imported(tmp_path, "pbs", *both, clusters=("east", "wst"))
 
 
 def test_an_attempt_of_no_length_is_not_closed_again_by_the_next_one(tmp_path: Path) -> None:

@@ -258,6 +258,38 @@ def test_a_job_that_a_later_row_shows_to_be_over_is_not_counted_as_unfinished(
     assert (column(done, "run"), sum(reasons(done).values())) == ([90], 1)
 
 
+def test_the_cluster_is_part_of_the_identity_of_a_job(tmp_path: Path) -> None:
+    columns = [*COLUMNS, "Cluster"]
+    lines = []
+    for cluster in ("east", "west"):
+        lines += [
+            line(columns, JobID="7+0", Cluster=cluster),
+            line(columns, JobID="7+1", Cluster=cluster),
+            line(columns, JobID="8", Cluster=cluster),
+            line(columns, JobID="8.batch", Cluster=cluster, MaxRSS="4M", NTasks="1"),
+        ]
+    for content in (lines, [*lines[::2], *lines[1::2]]):
+        done = imported(tmp_path, "slurm", text(*content, columns=columns))
+        assert column(done, "procs_allocated") == [8, 8, 4, 4]
+        assert done.document["jobs"]["clusters"] == {"east": 2, "west": 2}
+        assert (reasons(done), reasons(done, "ignored")) == ({}, {})
+    done = imported(tmp_path, "slurm", text(*lines, columns=columns), clusters=("east",))
+    assert column(done, "procs_allocated") == [8, 4]
+    assert column(done, "memory_used") == [-1, 1024]
+    assert "; Computer: Slurm cluster east" in done.log.lines
+
+
+def test_a_revoked_sibling_is_no_job(tmp_path: Path) -> None:
+    columns = [*COLUMNS, "Cluster"]
+    ran = line(columns, Cluster="east")
+    gone = line(columns, Cluster="west", State="REVOKED", **NEVER)
+    done = imported(tmp_path, "slurm", text(ran, gone, columns=columns))
+    assert (column(done, "run"), column(done, "status")) == ([90], [1])
+    assert reasons(done, "ignored") == {
+        "revoked: another cluster of the federation took the job": 1
+    }
+
+
 def test_components_of_a_heterogeneous_job_are_one_job(tmp_path: Path) -> None:
     done = imported(
         tmp_path,
