@@ -223,7 +223,9 @@ def _fields(text: str) -> dict[str, str]:
     last = ""
     for token in _TOKENS.findall(text) if '"' in text else text.split():
         key, equals, value = token.partition("=")
-        if equals and _is_name(key):
+        # The command of a job may itself have words like start=5.
+        is_text = last == "submit_args" and (key in fields or not _is_known(key))
+        if equals and _is_name(key) and not is_text:
             last = key
             fields[key] = value.strip('"') if '"' in value else value
         elif last:

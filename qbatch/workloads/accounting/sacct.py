@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain, islice
 
-from qbatch.model.errors import InputError
 from qbatch.workloads import left_out
 from qbatch.workloads.accounting.record import (
     ABSENT,
@@ -25,45 +24,23 @@ from qbatch.workloads.accounting.record import (
     Status,
     whole_number,
 )
+from qbatch.workloads.accounting.sacct_rows import COMMAND as COMMAND
+from qbatch.workloads.accounting.sacct_rows import (
+    JOB_ID,
+    NEEDED,
+    NOTHING,
+    REVOKED,
+    STATES,
+    STEP_ID,
+    Row,
+    rows_of,
+)
 from qbatch.workloads.accounting.times import WallClock, slurm_span
 from qbatch.workloads.left_out import Asks
 
-COMMAND = (
-    "sacct --allusers --duplicates --parsable2 --starttime 2024-01-01 --endtime now "
-    "--format=JobID,Cluster,User,Group,Account,"
-    "JobName,Partition,State,Submit,Eligible,Start,End,Elapsed,Suspended,Timelimit,AllocCPUS,ReqCPUS,NNodes,NodeList,"
-    "ReqMem,MaxRSS,NTasks,TotalCPU,ReqTRES,AllocTRES,Constraints,Licenses,QOS,Priority,Reservation,SubmitLine"
-)
-"""The command that prints everything that is read here."""
-
-_NEEDED = ("jobid", "submit", "start", "end", "state")
-_REVOKED = (Kind.CANCELLED, ABSENT)
-"""The state of a federated job that started on another cluster."""
-
-_STATES = {
-    name: (kind, status)
-    for kind, status, names in (
-        (Kind.ENDED, Status.COMPLETED, "COMPLETED CD RESIZING"),
-        (
-            Kind.ENDED,
-            Status.FAILED,
-            "FAILED F TIMEOUT TO OUT_OF_MEMORY OOM BOOT_FAIL BF LAUNCH_FAILED RECONFIG_FAIL",
-        ),
-        (Kind.ENDED, Status.KILLED, "CANCELLED CA DEADLINE DL"),
-        (Kind.REQUEUED, Status.FAILED, "NODE_FAIL NF PREEMPTED PR REQUEUED RQ SPECIAL_EXIT"),
-        (*_REVOKED, "REVOKED RV"),
-        (
-            Kind.UNFINISHED,
-            ABSENT,
-            "PENDING PD RUNNING R SUSPENDED S COMPLETING CONFIGURING STOPPED SIGNALING STAGE_OUT",
-        ),
-        (Kind.UNFINISHED, ABSENT, "RESV_DEL_HOLD REQUEUE_FED REQUEUE_HOLD"),
-    )
-    for name in names.split()
-}
 _KNOWN = frozenset(
     (
-        *_NEEDED,
+        *NEEDED,
         "jobidraw",
         "user",
         "group",
@@ -121,7 +98,6 @@ column."""
 
 _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?![\w-])")
 _FEATURE = re.compile(r"[A-Za-z_][\w.:\-]*")
-_JOB = re.compile(r"(\d{1,18})(?:_(\d{1,18})|_(\[.*)|\+(\d{1,9}))?\Z", re.ASCII)
 _SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,9})?)([KMGTP]?)([cn]?)\Z", re.ASCII | re.IGNORECASE)
 _IN_KB = {"K": 1, "M": 2**10, "G": 2**20, "T": 2**30, "P": 2**40}
 _TRES = re.compile(r"(?:\A|,)(cpu|node)=(\d{1,15})(?=,|\s*\Z)", re.ASCII)
@@ -131,21 +107,8 @@ _PROCESSOR_BITS = (2**31 << 10, 2**63 << 10)
 KB."""
 
 _RANGES = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?\Z", re.ASCII)
-_NOTHING = frozenset(("", "Unknown", "None", "N/A", "NONE", "(null)"))
 _HOSTS_MAX = 1_000_000
-_FREE_TEXTS = (
-    "jobname",
-    "submitline",
-    "comment",
-    "admincomment",
-    "systemcomment",
-    "workdir",
-    "reason",
-    "extra",
-)
 _LISTED_MAX = 100_000
-
-Row = dict[str, str]
 
 
 def read_sacct(
@@ -156,42 +119,23 @@ def read_sacct(
     Raises:
         InputError: there is no header line, or it lacks required columns.
     """
-    columns: list[str] = []
     words: dict[str, str] = {}
     nodes: dict[tuple[str, str], tuple[str, ...]] = {}
     main: AccountingRecord | None = None
-    for line in lines:
-        counts.lines += 1
-        text = line.text.decode("utf-8", "surrogateescape")
-        if not text.strip():
-            continue
-        if not columns or "JobID" in text[:4096]:
-            found = _header(text, line)
-            if found is not None:
-                columns = found
-                counts.met_fields({name for name in columns if name and name not in _KNOWN})
-                counts.recorded.update(kind for name in columns for kind in _KINDS_IN.get(name, ()))
-                continue
-            if not columns:
-                raise InputError(
-                    f"{line.file}: line {line.number}: is not a header line of sacct; print one "
-                    f"(no --noheader): {COMMAND}"
-                )
-        row = _row(text, line, columns, counts)
-        if row is None:
-            continue
+    columns: dict[str, str] = {}
+    for row, line in rows_of(lines, counts):
+        if row.keys() != columns.keys():
+            columns = row
+            counts.met_fields({name for name in columns if name and name not in _KNOWN})
+            counts.recorded.update(kind for name in columns for kind in _KINDS_IN.get(name, ()))
         counts.records += 1
-        identifier, dot, _ = row["jobid"].partition(".")
-        if dot:
-            step = _JOB.match(identifier)  # its memory is added to its job, which comes before it
-            if main is not None and step is not None:
-                job, part = (
-                    f"{step[1]}[{step[2]}]" if step[2] else step[1],
-                    int(step[4]) if step[4] else ABSENT,
-                )
-                of = row.get("cluster", "").strip()
-                if (main.cluster, main.job, main.part) == (of, job, part):
-                    main.memory_used = max(main.memory_used, _used_kilobytes(row))
+        step = STEP_ID.match(row["jobid"].strip())
+        if step is not None:  # its memory is added to its job, which comes before it
+            job = f"{step[1]}[{step[2]}]" if step[2] else step[1]
+            part = int(step[3]) if step[3] else ABSENT
+            of = row.get("cluster", "").strip()
+            if main is not None and (main.cluster, main.job, main.part) == (of, job, part):
+                main.memory_used = max(main.memory_used, _used_kilobytes(row))
             continue
         if main is not None:
             yield main
@@ -202,67 +146,14 @@ def read_sacct(
         yield main
 
 
-def _header(text: str, line: Line) -> list[str] | None:
-    """Return the columns in lower case, if the line is a header."""
-    columns = [name.strip().partition("%")[0].lower() for name in text.strip().split("|")]
-    if "jobid" not in columns and "jobidraw" in columns:
-        columns[columns.index("jobidraw")] = "jobid"
-    if "jobid" not in columns or "|" not in text:
-        return None
-    missing = [name for name in _NEEDED if name not in columns]
-    if missing:
-        raise InputError(
-            f"{line.file}: line {line.number}: no column {', '.join(missing)}; print them: "
-            f"{COMMAND}"
-        )
-    return columns
-
-
-def _row(text: str, line: Line, columns: list[str], counts: ImportCounts) -> Row | None:
-    """Return the fields of a line by column; bars inside a job's name or another free text count as
-    part of it."""
-    if not line.is_whole:
-        counts.unusable.add(
-            "the line is cut short (no end of line, or longer than 16 MiB)", line.place
-        )
-        return None
-    values = text.split("|")
-    more = len(values) - len(columns)
-    if not more:
-        return dict(zip(columns, values, strict=True))
-    for name in _FREE_TEXTS if more > 0 else ():
-        if name in columns:
-            place = columns.index(name)
-            joined = [
-                *values[:place],
-                "|".join(values[place : place + more + 1]),
-                *values[place + more + 1 :],
-            ]
-            row = dict(zip(columns, joined, strict=True))
-            # The fields are in the right columns if those that have a fixed form look right.
-            times = [row[each].strip() for each in ("submit", "start", "end")]
-            has_times = all(text in _NOTHING or text[:4].isdigit() for text in times)
-            if (
-                has_times
-                and _state(row) is not None
-                and _JOB.match(row["jobid"].strip().partition(".")[0])
-            ):
-                counts.adjusted.add(
-                    "bars inside a job's name or another free text: part of it", line.place
-                )
-                return row
-    counts.unusable.add("not as many fields as the header has columns", line.place)
-    return None
-
-
 def _state(row: Row) -> tuple[Kind, int] | None:
-    return _STATES.get(row["state"].strip().partition(" ")[0].rstrip("+"))
+    return STATES.get(row["state"].strip().partition(" ")[0].rstrip("+"))
 
 
 def _job(
     row: Row, line: Line, clock: WallClock, counts: ImportCounts, words: dict[str, str]
 ) -> AccountingRecord | None:
-    found = _JOB.match(row["jobid"].strip())
+    found = JOB_ID.match(row["jobid"].strip())
     if found is None:
         counts.unusable.add("the job identifier is not one of Slurm", line.place)
         return None
@@ -270,7 +161,7 @@ def _job(
     if state is None:
         counts.unusable.add("the state is not one of Slurm", line.place)
         return None
-    if state == _REVOKED:
+    if state == REVOKED:
         counts.ignored.add("revoked: another cluster of the federation took the job", line.place)
         return None
     kind, status = state
@@ -323,8 +214,8 @@ def _times(record: AccountingRecord, row: Row, clock: WallClock, counts: ImportC
     choices: dict[str, tuple[int, ...]] = {}
     for name in ("submit", "eligible", "start", "end"):
         text = row.get(name, "").strip()
-        choices[name] = () if text in _NOTHING or text == "0" else clock.of_iso(text)
-        if not choices[name] and text not in _NOTHING and text != "0":
+        choices[name] = () if text in NOTHING or text == "0" else clock.of_iso(text)
+        if not choices[name] and text not in NOTHING and text != "0":
             counts.unusable.add(
                 f"{name.capitalize()} is not a time (expected 2024-05-01T10:00:00 or seconds)",
                 record.place,
@@ -447,17 +338,17 @@ def _asks(
     asks |= {
         (left_out.LICENCES, name)
         for name in (*words, *(name.removeprefix("license/") for name in licensed))
-        if name and name not in _NOTHING
+        if name and name not in NOTHING
     }
     asks |= {
         (left_out.FEATURES, name)
         for name in _FEATURE.findall(constraints)
-        if constraints.strip() not in _NOTHING
+        if constraints.strip() not in NOTHING
     }
     asks |= {
         (kind, name)
         for kind, name in ((left_out.QOS, qos), (left_out.RESERVATIONS, reservation))
-        if name not in _NOTHING
+        if name not in NOTHING
     }
     return tuple(sorted(asks | ({(left_out.EXCLUSIVE, "")} if is_exclusive else set())))
 

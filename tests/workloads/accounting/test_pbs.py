@@ -384,6 +384,13 @@ def test_an_attempt_of_no_length_is_not_closed_again_by_the_next_one(tmp_path: P
     assert rows(imported(tmp_path, "pbs", text), "wait", "run") == [(10, 0), (0, 90)]
 
 
+def test_words_of_a_command_are_no_fields(tmp_path: Path) -> None:
+    args = "-l nodes=4:ppn=8 -v start=5,x=1 -F end=7 walltime=3 job.sh"
+    done = imported(tmp_path, "pbs", ended(submit_args=args, resources_used__walltime="00:01:30"))
+    assert rows(done, "wait", "run", "procs_allocated") == [(10, 90, 4)]
+    assert done.document["unknown_fields"] == {}
+
+
 def test_deleted_while_queued_and_while_running(tmp_path: Path) -> None:
     text = (
         record(0, "Q", "1.head", queue="q")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from qbatch.model.errors import InputError
-from qbatch.workloads.accounting.sacct import COMMAND, host_names
+from qbatch.workloads.accounting.sacct import host_names
+from qbatch.workloads.accounting.sacct_rows import COMMAND
 
 from .samples import SACCT_HEADER, column, imported, reasons
 
