@@ -55,6 +55,9 @@ _NOTE = re.compile(
     re.DOTALL,
 )
 
+_PART = re.compile(rb"^[ \t]*[^\s;#]\S*(?:[ \t]+\S+){9}[ \t]+[234](?:\.0*)?(?=\s|\Z)", re.MULTILINE)
+"""A row of which field 11, the status, is 2, 3 or 4."""
+
 Asks = tuple[tuple[str, str], ...]
 """The requests of a job that a log does not contain: pairs of a kind and a name, which may be
 empty."""
@@ -146,11 +149,15 @@ def left_out_of(header: Header) -> tuple[LeftOut, ...]:
 
 
 def left_out_in(path: str) -> tuple[LeftOut, ...]:
-    """Return the same for a log file, reading only the comments before its first row.
+    """Return the same for a log file by the comments before its first row, and its parts.
 
     Raises:
         InputError: it cannot be read.
     """
+    if _has_parts(path):
+        from qbatch.workloads.swf import read_log  # imports Numba
+
+        return left_out_of(read_log(path, lenient=True).header)
     text = b""
     for chunk in read_bytes_chunks(path, 1 << 16):
         text += chunk
@@ -164,3 +171,13 @@ def left_out_in(path: str) -> tuple[LeftOut, ...]:
     else:
         lines = text.split(b"\n")
     return left_out_of(parse_header(line.decode("utf-8", "surrogateescape") for line in lines))
+
+
+def _has_parts(path: str) -> bool:
+    """Return whether a row has the status of a partial execution."""
+    rest = b""
+    for chunk in read_bytes_chunks(path):
+        whole, _, rest = (rest + bytes(chunk)).rpartition(b"\n")
+        if _PART.search(whole) is not None:
+            return True
+    return _PART.search(rest) is not None

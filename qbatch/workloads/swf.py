@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qbatch.model.errors import InputError
+from qbatch.workloads.checkpoints import without_parts
 from qbatch.workloads.header import parse_header
 from qbatch.workloads.log import (
     FIELDS,
@@ -138,7 +139,7 @@ def read_log(
         bad_reasons=tuple(rows.bad_reasons),
         user_names={number: word for word, number in rows.words.items()},
     )
-    return in_order(log)
+    return in_order(without_parts(log))
 
 
 def _line_blocks(
