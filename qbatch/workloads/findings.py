@@ -50,7 +50,7 @@ def _row_findings(log: Log, lenient: bool) -> list[Finding]:
     found = []
     if log.bad_rows:
         severity = "warning" if lenient else "error"
-        text = "unreadable rows (wrong number of fields, or not a number); --lenient skips them"
+        text = f"unreadable rows (the first: {log.bad_reasons[0]}); --lenient skips them"
         found.append(Finding("bad_row", severity, log.bad_rows, log.bad_lines[:SHOWN_LINES], text))
     by_line = np.argsort(log.line)
     submit = log["submit"][by_line]
