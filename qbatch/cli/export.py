@@ -71,13 +71,13 @@ def export(
     from qbatch.results.exports import Exportable, write_directory
     from qbatch.results.output import make_folder, whole_file
     from qbatch.results.reading import read_named
-    from qbatch.results.run_words import recorded_notes
+    from qbatch.results.run_words import left_out_notes, recorded_notes
 
     if source is None:
         exported, summary = _live(form, socket)
     else:
         result = read_named(source, procs=procs).only(policy or [])
-        for note in recorded_notes(result):
+        for note in (*recorded_notes(result), *left_out_notes(result.document)):
             talk(f"note: {note}")
         jobs = sum(int(schedule.ran.sum()) for schedule in result.schedules)
         exported, summary = (

@@ -53,6 +53,12 @@ def import_log(
     user: Annotated[
         list[str] | None, typer.Option("--user", help="Only this user; may be repeated.")
     ] = None,
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cluster", "--server", help="Only this cluster (server of PBS); may be repeated."
+        ),
+    ] = None,
     since: Annotated[
         Text, typer.Option("--from", metavar="T", help="First submission (ISO time or seconds).")
     ] = None,
@@ -128,6 +134,7 @@ def import_log(
         is_eligible_submit=submit == "eligible",
         queues=tuple(queue or ()),
         users=tuple(user or ()),
+        clusters=tuple(cluster or ()),
         since=since,
         before=before,
         unit=unit,
@@ -228,6 +235,14 @@ def _print_summary(document: dict[str, Any], out: str) -> None:
         f"{document['records']:,} records on {document['lines']:,} lines of "
         f"{len(document['files']):,} files"
     )
+    if len(jobs["clusters"]) > 1:
+        each = ", ".join(
+            f"{name or 'not named'} ({count:,} jobs)" for name, count in jobs["clusters"].items()
+        )
+        talk(
+            f"{len(jobs['clusters'])} clusters: {each}; the log is of one machine with all of them: "
+            "--cluster NAME takes one"
+        )
     how = (
         "the most in use at once; give the true size with --machine-procs"
         if machine["is_inferred"]

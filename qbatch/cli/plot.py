@@ -189,12 +189,12 @@ def _plot_result(
     from qbatch.reports.plots import draw
     from qbatch.results.output import make_folder
     from qbatch.results.reading import read_named
-    from qbatch.results.run_words import recorded_notes, short_name
+    from qbatch.results.run_words import left_out_notes, recorded_notes, short_name
 
     path = out if out is not None else f"{kind.value}.png"
     checked_suffix(path)
     read = read_named(result, procs=procs)
-    for note in recorded_notes(read):
+    for note in (*recorded_notes(read), *left_out_notes(read.document)):
         talk(f"note: {note}")
     figure = draw(
         read,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qbatch.cli.console import command_group, write_log_to
+from qbatch.cli.console import command_group, talk, write_log_to
 from qbatch.cli.trace_catalogue import catalogue, get
 from qbatch.model.errors import InputError
 
@@ -48,11 +48,14 @@ def head(
     lenient: LenientOption = False,
 ) -> None:
     """Print the first rows of a log with named columns, in order of submission."""
+    from qbatch.results.run_words import header_notes
     from qbatch.workloads.log import FIELDS
     from qbatch.workloads.swf import read_log
     from qbatch.workloads.swf_writer import number_text
 
     read = read_log(log, lenient=lenient)
+    for note in header_notes(read.header) if len(read.part_lines) else ():
+        talk(f"note: {note}")
     columns = [read[name][:rows].tolist() for name in FIELDS]
     if as_json:
         jobs = [dict(zip(FIELDS, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -57,6 +57,7 @@ def transform(
     --deadlines)."""
     from qbatch.library.logs import transformed
     from qbatch.results.output import log_file, whole_file
+    from qbatch.results.run_words import header_notes
     from qbatch.workloads import read_log, write_log
     from qbatch.workloads.transform import STEPS, DeadlineLog, read_steps, sized, write_deadlines
 
@@ -92,6 +93,9 @@ def transform(
         from qbatch.simulation.prepare import choose_procs
 
         read = read_log(log, lenient=lenient)
+        if not quiet and len(read.part_lines):
+            for note in header_notes(read.header):
+                talk(f"note: {note}")
         made = DeadlineLog.without(sized(read, choose_procs(read, procs)))
 
     def easy(reference: Log) -> Column:

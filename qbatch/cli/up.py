@@ -193,13 +193,15 @@ def _machine(config: Path | None, procs: int | None, name: str | None) -> Machin
 
 def _workload(path: Path, first: int | None, machine: Machine | None) -> Any:
     from qbatch.model.machine import one_host
-    from qbatch.results.run_words import missing_estimates_of
+    from qbatch.results.run_words import header_notes, missing_estimates_of
     from qbatch.simulation.prepare import Options as PrepareOptions
     from qbatch.simulation.prepare import choose_procs, prepare
     from qbatch.workloads import read_log
 
     log = read_log(str(path))
     work = prepare(log, machine or one_host(choose_procs(log, None)), PrepareOptions(first=first))
+    for note in header_notes(log.header):
+        talk(f"note: {note}")
     for reason, count in work.skipped.items():
         talk(f"note: {count} jobs of the log skipped: {reason.replace('_', ' ')}")
     if work.estimates_missing:

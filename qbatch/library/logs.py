@@ -52,9 +52,10 @@ def read_log(
         InputError: it cannot be read; the message names the line and the reason.
     """
     if not isinstance(path, str | os.PathLike):
-        from qbatch.workloads.log import log_of_frame
+        from qbatch.workloads.checkpoints import without_parts
+        from qbatch.workloads.log import in_order, log_of_frame
 
-        return log_of_frame(path, procs, name)
+        return in_order(without_parts(log_of_frame(path, procs, name)))
     from qbatch.workloads.swf import read_log as read
 
     return read(os.fspath(path), lenient=lenient)

@@ -17,6 +17,7 @@ from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import Schedule
 from qbatch.results.job_rows import read_job_rows
 from qbatch.results.recorded import read_recorded
+from qbatch.results.run_words import header_notes, left_out_notes
 
 NEVER = 1 << 62
 """The start of a job that still waited when its log was written."""
@@ -73,7 +74,8 @@ def read_finished(path: str, procs: int | None = None) -> list[Judged]:
         is_one_pool = known.get(
             "one_pool", not (known.get("single_host") and known.get("hosts") != 1)
         )
-        conditions = Conditions(result.host_cpus, bool(is_one_pool))
+        notes = tuple(left_out_notes(result.document))
+        conditions = Conditions(result.host_cpus, bool(is_one_pool), notes=notes)
         return [(schedule, conditions) for schedule in result.schedules]
     if bare.lower().endswith((".csv", ".parquet")):
         return _read_rows(bare, procs, policy)
@@ -116,7 +118,7 @@ def _read_swf(path: str, procs: int | None) -> Judged:
 
     recorded = read_recorded(path, procs, with_waiting=True)
     start = np.where(recorded.waits, NEVER, recorded.submit + recorded.wait)
-    notes = (
+    notes = tuple(header_notes(recorded.log.header)) + (
         ()
         if (recorded.requested > 0).all()
         else ("jobs without an estimate: their run time serves as one",)

@@ -37,6 +37,7 @@ from qbatch.results.replicas import (
 from qbatch.results.result import Result
 from qbatch.results.run_words import (
     history_notes,
+    left_out_notes,
     missing_estimates,
     recorded_notes,
     run_words,
@@ -231,6 +232,13 @@ def _notes(a: Side, b: Side, one: Schedule, other: Schedule) -> tuple[str, ...]:
     missing = dict.fromkeys(missing_estimates(side.result.document) for side in (a, b))
     notes += [f"{short_name(a.result.name)}: {note}" for note in missing if note is not None]
     notes += [f"{side.where}: {note}" for side in (a, b) for note in recorded_notes(side.result)]
+    if not (a.is_history or b.is_history):  # which say it themselves
+        said = [
+            f"{short_name(side.result.name)}: {note}"
+            for side in (a, b)
+            for note in left_out_notes(side.result.document)
+        ]
+        notes += dict.fromkeys(said)
     notes += [note for note in map(unknown_pieces, (a.schedule, b.schedule)) if note is not None]
     for name, side, against, ran_in in (("A", a, b, "B"), ("B", b, a, "A")):
         if refused := side.schedule.rejected:

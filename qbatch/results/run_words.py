@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from qbatch.results.result import Result
+    from qbatch.workloads.header import Header
 
 
 _DRAWN = re.compile(r"\b(f:|exact|tsafrir)")
@@ -190,19 +191,39 @@ def left_out_words(log: Mapping[str, Any]) -> str:
 
 def left_out_notes(document: Mapping[str, Any]) -> list[str]:
     """Return a sentence on what the log of a run lacks, as a list of one or none."""
-    words = left_out_words(_mapping(document.get("log")))
+    return _left_out_notes(_mapping(document.get("log")).get("left_out"))
+
+
+def header_notes(header: Header) -> list[str]:
+    """Return the same for a log by its header."""
+    from msgspec import to_builtins
+
+    from qbatch.workloads.left_out import left_out_of
+
+    return _left_out_notes(to_builtins([*left_out_of(header)]))
+
+
+def _left_out_notes(left_out: Any) -> list[str]:
+    words = left_out_words({"left_out": left_out})
     return [f"left out of the log: {words}"] if words else []
 
 
 def history_notes(documents: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the notes for a comparison of a schedule with the log's own waits, by the facts of the
     two runs."""
+    from qbatch.workloads.left_out import PARTS
+
     unknown = (
         "the log does not show whether the machine had partitions, GPUs, licences, memory "
         "limits or reservations"
     )
-    first = next((note for document in documents for note in left_out_notes(document)), unknown)
+    logs = [_mapping(document.get("log")).get("left_out") or [] for document in documents]
+    # Rows that are parts of jobs say nothing of the machine.
+    of_machine = [[each for each in log if _mapping(each).get("what") != PARTS] for log in logs]
+    first = next((note for log in of_machine for note in _left_out_notes(log)), unknown)
+    of_parts = [[each for each in log if _mapping(each).get("what") == PARTS] for log in logs]
     return [
+        *dict.fromkeys(note for log in of_parts for note in _left_out_notes(log)),
         f"a replay does not know the machine that the log is of: {first}",
         "limits of users and queues, the site's own priorities, and times when nodes were down are "
         "in no log: a replay has the "

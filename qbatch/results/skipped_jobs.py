@@ -26,6 +26,10 @@ def write_skipped(out: BinaryIO, log: Log, reasons: Mapping[str, Int64Array]) ->
         (line, "", f"unreadable: {reason}")
         for line, reason in zip(log.bad_lines, log.bad_reasons, strict=True)
     ]
+    rows += [
+        (line, str(job), "checkpoint_part")
+        for line, job in zip(log.part_lines.tolist(), log.part_jobs.tolist(), strict=True)
+    ]
     for reason, of_log in reasons.items():
         jobs = zip(log.line[of_log].tolist(), log["job"][of_log].tolist(), strict=True)
         rows += [(line, str(job), reason) for line, job in jobs]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from qbatch.workloads.checkpoints import parts_of
 from qbatch.workloads.header import machine_procs
 from qbatch.workloads.log import FIELDS, SHOWN_LINES, Column, Log, cancelled_rows, counted, log_zone
 from qbatch.workloads.unfinished import unfinished_of
@@ -49,7 +50,7 @@ def _row_findings(log: Log, lenient: bool) -> list[Finding]:
     found = []
     if log.bad_rows:
         severity = "warning" if lenient else "error"
-        text = "unreadable rows (wrong number of fields, or not a number); --lenient skips them"
+        text = f"unreadable rows (the first: {log.bad_reasons[0]}); --lenient skips them"
         found.append(Finding("bad_row", severity, log.bad_rows, log.bad_lines[:SHOWN_LINES], text))
     by_line = np.argsort(log.line)
     submit = log["submit"][by_line]
@@ -119,8 +120,16 @@ def _value_findings(log: Log) -> list[Finding]:
     )
     off = (status < -1) | (status > 5) | (status != np.floor(status))
     found += _at(log, "unknown_status", "warning", off, "status outside -1..5")
-    parts = (status >= 2) & (status <= 4) & ~runs
-    found += _at(log, "part_status", "warning", parts, "part of a checkpointed job")
+    if len(log.part_lines):
+        lines = np.sort(log.part_lines)
+        text = "part of a checkpointed job, which has a row of its own: left out"
+        found.append(
+            Finding(
+                "checkpoint_part", "warning", len(lines), tuple(lines[:SHOWN_LINES].tolist()), text
+            )
+        )
+    text = "part of a checkpointed job that has no row of its own: each part counts as a job"
+    found += _at(log, "part_status", "warning", parts_of(log), text)
     found += _at(
         log, "procs_not_whole", "warning", procs != np.floor(procs), "processors not a whole number"
     )
@@ -135,8 +144,11 @@ def _value_findings(log: Log) -> list[Finding]:
 
 def _header_findings(log: Log) -> list[Finding]:
     header, found = log.header, []
-    rows = len(log) + log.bad_rows
-    for keyword, stated in (("MaxJobs", header.max_jobs), ("MaxRecords", header.max_records)):
+    jobs = len(log) + log.bad_rows
+    for keyword, stated, rows in (
+        ("MaxJobs", header.max_jobs, jobs),
+        ("MaxRecords", header.max_records, jobs + len(log.part_lines)),
+    ):
         if stated is not None and stated != rows:
             text = (
                 f"{keyword} is {stated:,}, but the log has {counted(rows, 'row', 'rows')} "

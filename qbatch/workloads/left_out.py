@@ -21,6 +21,7 @@ from qbatch.workloads.source import read_bytes_chunks
 GPUS, OTHERS, FEATURES, LICENCES = "GPUs", "other resources", "features", "licences"
 EXCLUSIVE, MEMORY = "exclusive allocation", "node memory"
 PARTITIONS, QOS, PRIORITY, RESERVATIONS = "partitions", "QOS", "priority", "reservations"
+CLUSTERS, PARTS = "clusters", "checkpoint parts"
 
 KINDS = (
     GPUS,
@@ -34,9 +35,13 @@ KINDS = (
     PRIORITY,
     RESERVATIONS,
 )
-"""The counted kinds, in the order of the report."""
+"""What jobs asked for, in the order of the report; records that do not tell a kind are named.
 
-_ONE_IS_NONE = frozenset((PARTITIONS, QOS, PRIORITY))
+Before them the report has ``CLUSTERS``, if jobs are of several, and ``PARTS``: rows of a log that
+are parts of a job which has a row of its own.
+"""
+
+_ONE_IS_NONE = frozenset((CLUSTERS, PARTITIONS, QOS, PRIORITY))
 """Kinds that matter only if jobs differ in them: one partition for all jobs is the machine
 itself."""
 
@@ -46,8 +51,12 @@ NOT_TOLD = "not in the records"
 """The text for a kind that the records do not contain."""
 
 _NOTE = re.compile(
-    rf"left out: ({'|'.join(KINDS)}): (?:{NOT_TOLD}|(\d+) of (\d+) jobs(?: \((.*)\))?)\Z", re.DOTALL
+    rf"left out: ({'|'.join((CLUSTERS, PARTS, *KINDS))}): (?:{NOT_TOLD}|(\d+) of (\d+) jobs(?: \((.*)\))?)\Z",
+    re.DOTALL,
 )
+
+_PART = re.compile(rb"^[ \t]*[^\s;#]\S*(?:[ \t]+\S+){9}[ \t]+[234](?:\.0*)?(?=\s|\Z)", re.MULTILINE)
+"""A row of which field 11, the status, is 2, 3 or 4."""
 
 Asks = tuple[tuple[str, str], ...]
 """The requests of a job that a log does not contain: pairs of a kind and a name, which may be
@@ -93,18 +102,18 @@ def count_left_out(
         hidden: kinds of which the names are not written (for an anonymous log).
     """
     having: Counter[str] = Counter()
-    names: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    names: dict[str, Counter[str]] = {kind: Counter() for kind in (CLUSTERS, *KINDS)}
     for pairs, count in Counter(asks).items():
         for kind in {kind for kind, _ in pairs}:
             having[kind] += count
         for kind, name in pairs:
             names[kind][name] += count
     found = []
-    for kind in KINDS:
-        if having[kind] and not (kind in _ONE_IS_NONE and len(names[kind]) < 2):
-            listed = _listed(names[kind], is_hidden=kind in hidden or kind in _UNLISTED)
+    for kind, of_kind in names.items():
+        if having[kind] and not (kind in _ONE_IS_NONE and len(of_kind) < 2):
+            listed = _listed(of_kind, is_hidden=kind in hidden or kind in _UNLISTED)
             found.append(LeftOut(kind, having[kind], jobs, listed))
-        elif not having[kind] and kind not in recorded:
+        elif not having[kind] and kind in KINDS and kind not in recorded:
             found.append(LeftOut(kind))
     return tuple(found)
 
@@ -140,11 +149,15 @@ def left_out_of(header: Header) -> tuple[LeftOut, ...]:
 
 
 def left_out_in(path: str) -> tuple[LeftOut, ...]:
-    """Return the same for a log file, reading only the comments before its first row.
+    """Return the same for a log file by the comments before its first row, and its parts.
 
     Raises:
         InputError: it cannot be read.
     """
+    if _has_parts(path):
+        from qbatch.workloads.swf import read_log  # imports Numba
+
+        return left_out_of(read_log(path, lenient=True).header)
     text = b""
     for chunk in read_bytes_chunks(path, 1 << 16):
         text += chunk
@@ -158,3 +171,13 @@ def left_out_in(path: str) -> tuple[LeftOut, ...]:
     else:
         lines = text.split(b"\n")
     return left_out_of(parse_header(line.decode("utf-8", "surrogateescape") for line in lines))
+
+
+def _has_parts(path: str) -> bool:
+    """Return whether a row has the status of a partial execution."""
+    rest = b""
+    for chunk in read_bytes_chunks(path):
+        whole, _, rest = (rest + bytes(chunk)).rpartition(b"\n")
+        if _PART.search(whole) is not None:
+            return True
+    return _PART.search(rest) is not None

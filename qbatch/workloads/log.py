@@ -58,7 +58,8 @@ class Log:
     unknown.
 
     ``bad_rows``: the number of unreadable rows; ``bad_lines`` and ``bad_reasons``: the lines of the
-    first of them, and why.
+    first of them, and why.  ``part_lines`` and ``part_jobs``: the lines and job numbers of rows
+    that were left out, as parts of checkpointed jobs (:mod:`.checkpoints`).
     """
 
     name: str
@@ -71,6 +72,8 @@ class Log:
     bad_lines: tuple[int, ...] = ()
     bad_reasons: tuple[str, ...] = ()
     user_names: dict[int, str] = field(default_factory=dict)
+    part_lines: Column = field(default_factory=lambda: np.zeros(0, np.int32))
+    part_jobs: Column = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def __len__(self) -> int:
         return len(self.line)
@@ -302,8 +305,8 @@ _NEEDED = ("submit", "run", "procs_requested")
 
 
 def log_of_frame(frame: Any, procs: int | None = None, name: str = "frame") -> Log:
-    """Return a log of a table in memory: a data frame of pandas or polars, an Arrow table, or a
-    dictionary of arrays.
+    """Return a log, its rows in the order given, of a table in memory: a data frame of pandas or
+    polars, an Arrow table, or a dictionary of arrays.
 
     Columns have the names of SWF's fields (``FIELDS``), or those of the five-column log and of job
     rows (``procs``, ``estimate``, ``job_id``).  ``submit``, ``run`` and the processors are needed;
@@ -343,7 +346,7 @@ def log_of_frame(frame: Any, procs: int | None = None, name: str = "frame") -> L
     unused = [each for each in names if _OTHER_NAMES.get(each, each) not in FIELDS]
     notes = [f"columns that are not used: {', '.join(unused)}"] if unused else []
     line = np.arange(1, rows + 1, dtype=np.int32)
-    return in_order(Log(name, digest.hexdigest(), Header(max_procs=procs), columns, line, notes))
+    return Log(name, digest.hexdigest(), Header(max_procs=procs), columns, line, notes)
 
 
 def _numbers(values: Any, column: str, name: str) -> Column:

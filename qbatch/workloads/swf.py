@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qbatch.model.errors import InputError
+from qbatch.workloads.checkpoints import without_parts
 from qbatch.workloads.header import parse_header
 from qbatch.workloads.log import (
     FIELDS,
@@ -91,6 +92,9 @@ def swf_columns(raw: Sequence[Column]) -> dict[str, Column]:
     return columns
 
 
+_SHAPES = (
+    f"{len(FIELDS)} numbers (SWF) or {FIELDS_MIN} to {FIELDS_MAX} columns, separated by blanks"
+)
 LINE_BYTES_MAX = 64 << 20
 NUMBER_MAX = 2.0**53
 
@@ -138,7 +142,7 @@ def read_log(
         bad_reasons=tuple(rows.bad_reasons),
         user_names={number: word for word, number in rows.words.items()},
     )
-    return in_order(log)
+    return in_order(without_parts(log))
 
 
 def _line_blocks(
@@ -213,6 +217,7 @@ class _RowReader:
         self.bad_rows = 0
         self.bad_lines: list[int] = []
         self.bad_reasons: list[str] = []
+        self._first_bad = b""
         self._line = 0
         self._columns: list[list[Column]] = [[] for _ in range(shape.fields)]
         self._line_pieces: list[Column] = []
@@ -235,12 +240,17 @@ class _RowReader:
     def finish(self) -> tuple[list[Column], Column]:
         """Return the columns and the line numbers; raise InputError if there is no row."""
         if not self._line_pieces:
-            skipped = f", {self.bad_rows} unreadable rows" if self.bad_rows else ""
+            skipped = counted(self.bad_rows, "unreadable row", "unreadable rows")
             found = counted(self._line, "line", "lines")
+            first = (
+                f", {skipped}, the first on line {self.bad_lines[0]}: {self.bad_reasons[0]}: "
+                f"{_shown(self._first_bad)}"
+                if self.bad_rows
+                else ""
+            )
             raise InputError(
                 f"{self._title}: no job in it ({found}, {len(self.comments)} of them "
-                f"comments{skipped});"
-                " a log has one job per line"
+                f"comments{first}); a log has one job per line, with {_SHAPES}"
             )
         line = np.concatenate(self._line_pieces)
         self._line_pieces = []
@@ -294,6 +304,9 @@ class _RowReader:
                     dropped.add(row)
                 else:
                     self._block.values[column, row] = value
+            if self.bad_rows and not self._first_bad:
+                begin, end = data.rfind(b"\n", 0, start) + 1, data.index(b"\n", start)
+                self._first_bad = bytes(data[begin:end][:200]).strip()
         return dropped
 
     def _number(self, token: bytes, column: int) -> float | str:

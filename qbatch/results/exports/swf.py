@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import BinaryIO
 
 import numpy as np
+from msgspec import convert
 
 from qbatch.distribution import __version__
 from qbatch.model.record import MICROSECONDS, Int64Array
 from qbatch.results.exports.exportable import Exportable
 from qbatch.results.run_words import acknowledged
 from qbatch.workloads.header import Header
+from qbatch.workloads.left_out import LeftOut
 from qbatch.workloads.log import Column
 from qbatch.workloads.swf_writer import write_log
 
@@ -65,6 +67,8 @@ def write_swf(out: BinaryIO, source: Exportable) -> None:
     thanks = acknowledged(source.result.document)
     lines += [f"; Acknowledge: {thanks}"] if thanks else []
     lines.append(f"; Note: {' '.join(f'{work.name} under the policy {schedule.policy}'.split())}")
+    left_out = (source.result.document.get("log") or {}).get("left_out") or []
+    lines += [f"; Note: {each.note}" for each in convert(left_out, list[LeftOut])]
     write_log(out, Header(lines=tuple(lines)), columns)
 
 

@@ -1,11 +1,12 @@
 """From records to jobs: one job for each attempt that ran, and one for each that was cancelled
 before it ran.
 
-The records of one job identifier are processed in order of time.  An attempt is closed by its end
+The records of one job identifier of one cluster are processed in order of time.  An attempt is closed by its end
 record, or by the record that put the job back into the queue.  The next attempt is a separate job,
 submitted when the previous one ended, which it names as its predecessor.  A trial run that was
 discarded is no job: the next attempt is, and waits from its submission.  Another time of creation
-under the same identifier is another job.
+under the same identifier is another job.  Attempts of one job do not overlap: a closing record that
+would make them so closes the same attempt again, and the last one holds.
 
 A job ran from its start to its end, except for the time of its suspension.  That time comes from
 the records, or from the walltime if it is shorter than the time between by more than ``STAGING_S``.
@@ -29,25 +30,30 @@ measured."""
 
 
 class _JobState(msgspec.Struct):
-    """The state of one job while its records are processed."""
+    """The state of one job while its records are processed.
+
+    ``last``: the attempt that was closed last; ``before``: the one that the next attempt follows.
+    """
 
     created: int = ABSENT
     queued: AccountingRecord | None = None
     opened: AccountingRecord | None = None
     cancelled: AccountingRecord | None = None
+    unfinished: AccountingRecord | None = None
     is_over: bool = False
-    is_requeued: bool = False
     suspended_at: int = ABSENT
     suspended: int = 0
     last: AccountingRecord | None = None
+    last_suspended: int = 0
+    before: AccountingRecord | None = None
 
 
 def assemble(records: Iterable[AccountingRecord], counts: ImportCounts) -> list[AccountingRecord]:
     """Return the jobs that the records make, in no particular order; ``counts`` gets what makes no
     job."""
-    groups: dict[tuple[str, int], list[AccountingRecord]] = {}
+    groups: dict[tuple[str, str, int], list[AccountingRecord]] = {}
     for record in records:
-        groups.setdefault((record.job, record.part), []).append(record)
+        groups.setdefault((record.cluster, record.job, record.part), []).append(record)
     jobs: list[AccountingRecord] = []
     for key in list(groups):
         # Processed records are not needed any more: a million take much memory.
@@ -69,16 +75,11 @@ def _jobs_of(
         is_other = record.submit >= 0 and state.created >= 0 and record.submit != state.created
         if is_other or (kind == Kind.QUEUED and state.is_over):
             _close(state, jobs, counts)
-            state = _JobState(
-                last=state.last if state.is_requeued else None, is_requeued=state.is_requeued
-            )
+            state = _JobState(before=state.before)
         if record.submit >= 0:
             state.created = record.submit
         if kind == Kind.UNFINISHED:
-            counts.unusable.add(
-                "not over when the records were written (running or waiting)", record.place
-            )
-            state.is_over = True
+            state.unfinished = record
         elif kind == Kind.QUEUED:
             state.queued = state.queued or record
         elif kind == Kind.STARTED:
@@ -89,7 +90,7 @@ def _jobs_of(
             _resume(state, record.at)
         elif kind == Kind.CANCELLED:
             if not state.is_over:
-                state.cancelled = record
+                state.cancelled, state.unfinished = record, None
         elif kind in (Kind.ENDED, Kind.REQUEUED):
             _end(state, record, jobs, counts)
     _close(state, jobs, counts)
@@ -123,18 +124,17 @@ def _end(
     if last is not None and (last.start, last.end) == (start, end):
         counts.ignored.add("the same record again", record.place)
         return
+    is_again = last is not None and _closes_again(last, start, end, is_opened=opened is not None)
+    if last is not None and is_again:
+        state.suspended += state.last_suspended
+        state.before, state.opened = last.after, opened or last
     submit = _submitted(state)
-    if last is not None and state.is_requeued:
-        submit = max(submit, last.end)
-    job = _job(state, record, submit, start, end)
-    state.opened, state.suspended, state.is_requeued, state.is_over = (
-        None,
-        0,
-        is_requeue,
-        not is_requeue,
-    )
+    if state.before is not None:
+        submit = max(submit, state.before.end)
+    job, suspended = _job(state, record, submit, start, end), state.suspended
+    state.opened, state.suspended, state.is_over = None, 0, not is_requeue
     if not is_requeue:
-        state.cancelled = None
+        state.cancelled, state.unfinished = None, None
     if _is_sound(job, counts):
         if 0 < record.walltime < job.run - STAGING_S:
             counts.adjusted.add(
@@ -142,8 +142,22 @@ def _end(
             )
             job.suspended += job.run - int(record.walltime)
             job.run = int(record.walltime)
-        state.last = job
+        if is_again:
+            counts.adjusted.add("an attempt closed again: its last record holds", job.place)
+            jobs.pop()
+        state.last, state.last_suspended = job, suspended
         jobs.append(job)
+    state.before = state.last if is_requeue else None
+
+
+def _closes_again(last: AccountingRecord, start: int, end: int, *, is_opened: bool) -> bool:
+    """Return whether a record from ``start`` to ``end`` closes the attempt that was closed last.
+
+    ``is_opened``: an attempt was opened in between, which may start where one of no length did.
+    """
+    if start == last.start:
+        return last.end > last.start or not is_opened
+    return not is_opened and start < last.end and last.start < end
 
 
 def _submitted(state: _JobState) -> int:
@@ -195,22 +209,26 @@ def _job(
     if record.status == Status.KILLED and 0 < record.limit <= record.run:
         record.status = Status.FAILED
     record.group = record.group or record.account
-    record.after = state.last if state.is_requeued else None
+    record.after = state.before
     record.hosts = record.hosts if ran else ()
-    record.asks = _asks(record.asks, record.memory_asked > 0, record.queue, record.priority)
+    record.asks = _asks(
+        record.asks, record.memory_asked > 0, record.queue, record.priority, record.cluster
+    )
     return record
 
 
 @lru_cache(maxsize=4096)
-def _asks(asked: Asks, has_memory: bool, queue: str, priority: int) -> Asks:
+def _asks(asked: Asks, has_memory: bool, queue: str, priority: int, cluster: str) -> Asks:
     """Return all requests of a job that no log contains; jobs with equal requests share the
     value."""
     asks = {
         *asked,
         *([(left_out.MEMORY, "")] if has_memory else []),
         *([(left_out.PARTITIONS, queue)] if queue else []),
+        *([(left_out.PRIORITY, str(priority))] if priority >= 0 else []),
+        *([(left_out.CLUSTERS, cluster)] if cluster else []),
     }
-    return tuple(sorted(asks | ({(left_out.PRIORITY, str(priority))} if priority >= 0 else set())))
+    return tuple(sorted(asks))
 
 
 def _is_sound(job: AccountingRecord, counts: ImportCounts) -> bool:
@@ -239,6 +257,11 @@ def _is_sound(job: AccountingRecord, counts: ImportCounts) -> bool:
 
 def _close(state: _JobState, jobs: list[AccountingRecord], counts: ImportCounts) -> None:
     """Settle what is left of a job when its records are at an end."""
+    if state.unfinished is not None:
+        counts.unusable.add(
+            "not over when the records were written (running or waiting)", state.unfinished.place
+        )
+        return
     if state.is_over:
         return
     last = state.cancelled or state.opened or state.queued
@@ -259,9 +282,9 @@ def _with_whole_heterogeneous(
     jobs: list[AccountingRecord], counts: ImportCounts
 ) -> list[AccountingRecord]:
     """Put the components of each heterogeneous job together: they start at once and are one job."""
-    whole: dict[tuple[str, int, bool], AccountingRecord] = {}
+    whole: dict[tuple[str, str, int, bool], AccountingRecord] = {}
     for job in sorted((job for job in jobs if job.part >= 0), key=lambda job: job.part):
-        key = (job.job, job.submit, job.start >= 0)
+        key = (job.cluster, job.job, job.submit, job.start >= 0)
         first = whole.get(key)
         if first is None:
             whole[key] = job

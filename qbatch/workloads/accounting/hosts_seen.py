@@ -36,7 +36,7 @@ def machine_seen(
     A suspended job counts for the second after its start, as in the peak of the log: the time of
     its suspension is unknown. The pool of a host is the partition (the queue) from which most of
     its jobs came. ``is_anonymous``: hosts are numbered instead of named; ``hides_queues``: so are
-    partitions.
+    partitions.  Hosts and partitions of several clusters have the name of theirs before their own.
 
     Raises:
         InputError: no record names a host.
@@ -44,16 +44,24 @@ def machine_seen(
     names: dict[str, int] = {}
     rows: list[tuple[int, int, int, int, int]] = []
     ran: dict[str, Counter[int]] = {}
+    clusters = dict.fromkeys(job.cluster for job in jobs)
+    of_cluster = {
+        cluster: f"cluster{number}/" if is_anonymous else f"{cluster}/"
+        for number, cluster in enumerate(clusters, 1)
+        if len(clusters) > 1
+    }
     for job in jobs:
+        before = of_cluster.get(job.cluster, "")
+        queue = f"{before}{job.queue or 'main'}" if before else job.queue
         end = job.end if job.suspended <= 0 else min(job.end, job.start + 1)
         cores_of_all = sum(cores for _, cores in job.hosts)
         for name, cores in job.hosts:
             if cores > 0:
-                host = names.setdefault(name, len(names))
+                host = names.setdefault(f"{before}{name}", len(names))
                 rows.append(
                     (host, job.start, end, cores, max(job.memory_asked, 0) * cores // cores_of_all)
                 )
-                ran.setdefault(job.queue, Counter())[host] += 1
+                ran.setdefault(queue, Counter())[host] += 1
     if not rows:
         raise InputError(
             "no record names the hosts of a job: no machine file can be made; leave --machine-file "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from qbatch.model.errors import InputError, UsageError
+from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.spans import too_small
 from qbatch.workloads.accounting.assembly import assemble
 from qbatch.workloads.accounting.hosts_seen import HostsSeen, machine_seen
@@ -22,7 +23,14 @@ from qbatch.workloads.accounting.sacct import read_sacct
 from qbatch.workloads.accounting.swf_log import ImportedLog, ImportOptions, make_log
 from qbatch.workloads.accounting.times import WallClock, machine_zone, zone_named
 from qbatch.workloads.header import readable
-from qbatch.workloads.left_out import FEATURES, PARTITIONS, QOS, RESERVATIONS, count_left_out
+from qbatch.workloads.left_out import (
+    CLUSTERS,
+    FEATURES,
+    PARTITIONS,
+    QOS,
+    RESERVATIONS,
+    count_left_out,
+)
 from qbatch.workloads.source import STANDARD_INPUT, LogFile
 
 LINE_BYTES_MAX = 16 << 20
@@ -137,9 +145,14 @@ def import_files(
     def records() -> Iterator[AccountingRecord]:
         for path in files:
             moved = None if progress is None else lambda count, path=path: progress(path, count)
-            yield from FORMATS[form](lines_of(path, moved), clock, counts)
+            for record in FORMATS[form](lines_of(path, moved), clock, counts):
+                if options.clusters and record.cluster not in options.clusters:
+                    counts.ignored.add("records left out by --cluster", record.place)
+                else:
+                    yield record
 
     jobs = assemble(records(), counts)
+    _check_clusters(options.clusters, counts.clusters - {""})
     held = sum(1 for job in jobs if job.eligible > job.submit and job.after is None)
     if options.is_eligible_submit:
         # Count waits from when a job could have started: not from when it was held, dependent or
@@ -157,20 +170,26 @@ def import_files(
             job.submit,
             [int(number) for number in _NUMBERS.findall(job.job)],
             job.start,
+            job.cluster,
         )
     )
     if options.unit == "nodes":
         jobs = _with_hosts(jobs, counts)
     # QOS and reservations are named after people and groups; a feature may be a host, which an
     # anonymous log does not name.
-    hidden = {QOS, RESERVATIONS, FEATURES} if options.is_anonymous else set()
+    hidden = {QOS, RESERVATIONS, FEATURES, CLUSTERS} if options.is_anonymous else set()
     hidden |= {PARTITIONS} if options.has_anonymous_queues else set()
     left_out = count_left_out((job.asks for job in jobs), counts.recorded, len(jobs), hidden)
-    system, server = {"pbs": "PBS", "slurm": "Slurm"}[form], min(counts.servers, default="")
+    clusters = Counter(job.cluster for job in jobs)
+    hosts = sum(cluster in clusters for cluster, _ in counts.hosts)
+    system, noun = {"pbs": ("PBS", "server"), "slurm": ("Slurm", "cluster")}[form]
+    named = ", ".join(sorted(filter(None, clusters)))
     computer = options.computer or (
-        f"{system} server {server}" if server and not options.is_anonymous else system
+        f"{system} {noun}{'s' if len(clusters) > 1 else ''} {named}"
+        if named and not options.is_anonymous
+        else system
     )
-    log = make_log(jobs, options, computer, zone, left_out, len(counts.hosts))
+    log = make_log(jobs, options, computer, zone, left_out, hosts)
     if options.machine_procs is not None and options.machine_procs < log.peak.procs:
         unit = "hosts" if options.unit == "nodes" else "processors"
         when = datetime.fromtimestamp(log.peak.at, UTC).astimezone(zone).isoformat()
@@ -205,6 +224,7 @@ def import_files(
             "attempts_after_a_requeue": sum(1 for job in jobs if job.after is not None),
             "eligible_later_than_submitted": held,
             "names": log.names,
+            "clusters": {readable(name): count for name, count in sorted(clusters.items())},
         },
         "left_out": msgspec.to_builtins([*left_out]),
         "unusable": _listed(counts.unusable),
@@ -220,7 +240,7 @@ def import_files(
         "machine": {
             "procs": log.procs,
             "is_inferred": options.machine_procs is None,
-            "hosts_seen": len(counts.hosts),
+            "hosts_seen": hosts,
             "wider_jobs": int(
                 (
                     np.maximum(log.columns["procs_requested"], log.columns["procs_allocated"])
@@ -230,6 +250,16 @@ def import_files(
         },
     }
     return Imported(log, document, seen)
+
+
+def _check_clusters(asked: Sequence[str], known: set[str]) -> None:
+    for cluster in asked:
+        if cluster not in known:
+            names = ", ".join(map(readable, sorted(known))) or "none that is named"
+            raise UsageError(
+                f"--cluster {cluster!r}: no record is of it{suggestion(cluster, known)}; there are "
+                f"{names}"
+            )
 
 
 def _bound(text: str | None, clock: WallClock, option: str) -> int | None:

@@ -47,6 +47,10 @@ _NAME = re.compile(r"[A-Za-z_][\w.\-]*\Z", re.ASCII)
 _SIZE = re.compile(r"(\d{1,18})([kmgtp]?)(b|w)?\Z", re.ASCII)
 _SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _NCPUS = re.compile(r"(?<![\w.])ncpus=(\d{1,9})", re.ASCII)
+_CHUNK = re.compile(r"\([^()]*\)|[^()+]+")
+_LISTS_SLOTS = re.compile(r"/\d*[-,*]")
+_VNODE = re.compile(r"([^()+:]+)([^()+]*)")
+_CLOSING = frozenset((Kind.ENDED, Kind.REQUEUED))
 _REMEMBERED = 4096
 _BY_SERVER = frozenset((256 + 9, 256 + 15, 128 + 9, 128 + 15))
 
@@ -197,11 +201,15 @@ def _record(
     # Stamps of one file ascend: of the two instants of a fold, take the first that is not before
     # the last stamp.
     at = next((each for each in instants if each >= latest), instants[-1])
-    if found[4]:
-        counts.servers.add(found[4])
-    index = found[2] or found[3]
+    index, server = found[2] or found[3], found[4] or ""
+    counts.clusters.add(server)
     record = AccountingRecord(
-        _KINDS[letter], f"{found[1]}[{index}]" if index else found[1], at, line.file, line.number
+        _KINDS[letter],
+        f"{found[1]}[{index}]" if index else found[1],
+        at,
+        line.file,
+        line.number,
+        cluster=words.setdefault(server, server),
     )
     if text:
         _fill(record, _fields(text), counts, words)
@@ -215,7 +223,9 @@ def _fields(text: str) -> dict[str, str]:
     last = ""
     for token in _TOKENS.findall(text) if '"' in text else text.split():
         key, equals, value = token.partition("=")
-        if equals and _is_name(key):
+        # The command of a job may itself have words like start=5.
+        is_text = last == "submit_args" and (key in fields or not _is_known(key))
+        if equals and _is_name(key) and not is_text:
             last = key
             fields[key] = value.strip('"') if '"' in value else value
         elif last:
@@ -251,17 +261,16 @@ def _fill(
     record.start = records.whole_number(get("start"), records.TIME_MAX) or ABSENT
     record.user, record.group, record.account = word("user"), word("group"), word("account")
     record.queue, record.name = word("queue"), word("jobname")
-    if record.kind not in (Kind.ENDED, Kind.REQUEUED):
-        if record.kind == Kind.STARTED:
-            _asked(record, fields)
-            _left_out(record, fields, counts)
+    if record.kind not in _CLOSING and record.kind != Kind.STARTED:
         return
     _left_out(record, fields, counts)
+    _asked(record, fields, counts)
+    _allocated(record, fields, counts)
+    if record.kind == Kind.STARTED:
+        return
     record.end = records.whole_number(get("end"), records.TIME_MAX) or ABSENT
     record.status = _status(get("Exit_status"))
     record.is_trial = record.kind == Kind.REQUEUED and get("requeue_reason") == "quantum_over"
-    _asked(record, fields)
-    _allocated(record, fields, counts)
     if "resources_used.cput" in fields:
         record.cpu = pbs_span(fields["resources_used.cput"])
     if "resources_used.walltime" in fields:
@@ -277,19 +286,25 @@ def _status(text: str | None) -> int:
     return Status.KILLED if records.whole_number(text) in _BY_SERVER else Status.FAILED
 
 
-def _asked(record: AccountingRecord, fields: dict[str, str]) -> None:
+def _asked(record: AccountingRecord, fields: dict[str, str], counts: ImportCounts) -> None:
+    """Read what the job asked for.
+
+    Its processors are the most that a field of ``Resource_List`` names: the others are defaults of
+    the server, such as ``ncpus=1`` beside ``nodes=2:ppn=4``.
+    """
     get = fields.get
     if "Resource_List.walltime" in fields:
         record.limit = int(pbs_span(fields["Resource_List.walltime"]))
-    nodes, cores = ABSENT, records.whole_number(get("Resource_List.ncpus"))
-    for name in ("Resource_List.select", "Resource_List.nodes"):
-        if name in fields:
-            nodes, found = _chunks(fields[name])
-            cores = max(found, cores) if name.endswith("select") else found
-            break
-    else:
-        if "Resource_List.procs" in fields:
-            cores = records.whole_number(fields["Resource_List.procs"])
+    in_all = max(records.whole_number(get(f"Resource_List.{name}")) for name in ("ncpus", "procs"))
+    chunked = (get(f"Resource_List.{name}") for name in ("select", "nodes", "neednodes"))
+    text = next((text for text in chunked if text), "")
+    nodes, in_chunks = _chunks(text) if text else (ABSENT, ABSENT)
+    cores = max(in_all, in_chunks)
+    has_two = 0 < in_chunks < in_all and ("ppn=" in text or "ncpus=" in text)
+    if has_two and record.kind in _CLOSING:
+        counts.adjusted.add(
+            "Resource_List names two numbers of processors: the larger is taken", record.place
+        )
     if "Resource_List.nodect" in fields:
         nodes = records.whole_number(get("Resource_List.nodect"))
     width = records.whole_number(get("Resource_List.mppwidth"))
@@ -388,32 +403,73 @@ def _chunks(text: str) -> tuple[int, int]:
 
 
 def _allocated(record: AccountingRecord, fields: dict[str, str], counts: ImportCounts) -> None:
-    """Read the job's processors and hosts from ``exec_vnode``, else from ``exec_host``."""
+    """Read the job's processors and hosts.
+
+    ``total_execution_slots`` (Torque) decides, then ``exec_vnode``.  Without both, ``exec_host``
+    decides if it lists slots (``n2/0+n2/1``, ``n2/0-3``) or counts them (``n2/0*4``).  But ``n2/4``
+    is slot 4 of n2 or four slots of it: there ``Resource_List`` decides if it has more.
+    """
     if record.cores > 0:
         return
+    slots = fields.get("exec_host", "")
+    on_hosts = [
+        (host, _slots(text) if slash else 1)
+        for part in slots.split("+")
+        for host, slash, text in (part.partition("/"),)
+        if host
+    ]
+    chunks = [
+        [(name, sum(map(int, _NCPUS.findall(rest)))) for name, rest in _VNODE.findall(chunk)]
+        for chunk in _CHUNK.findall(fields.get("exec_vnode", ""))
+    ]
+    of_chunks = [sum(count for _, count in chunk) for chunk in chunks]
+    told = {
+        "total_execution_slots": records.whole_number(fields.get("total_execution_slots")),
+        "exec_vnode": sum(of_chunks),
+        "exec_host": sum(count for _, count in on_hosts),
+    }
+    is_vague = max(told["total_execution_slots"], told["exec_vnode"]) <= 0 and not (
+        _LISTS_SLOTS.search(slots) or len({host for host, _ in on_hosts}) < len(on_hosts)
+    )
+    if is_vague and 0 < told["exec_host"] < record.cores_asked:
+        told = {"Resource_List": record.cores_asked, **told}
+    told = {name: count for name, count in told.items() if 0 < count <= COUNT_MAX}
+    decides = next(iter(told), "")
+    record.cores = told.get(decides, ABSENT)
+    wrong = [name for name, count in told.items() if count != record.cores]
+    if wrong and record.kind in _CLOSING:
+        counts.adjusted.add(
+            f"{decides} has another number of processors than {' and '.join(wrong)}: it is taken",
+            record.place,
+        )
+    if not on_hosts:
+        on_hosts = [vnode for chunk in chunks for vnode in chunk]
+    elif len(on_hosts) == len(chunks) and any(of_chunks):  # each chunk is on one host
+        on_hosts = [(host, count) for (host, _), count in zip(on_hosts, of_chunks, strict=True)]
     hosts: dict[str, int] = {}
-    cores = 0
-    for part in fields.get("exec_host", "").split("+"):
-        host, slash, slots = part.partition("/")
-        if host:
-            count = _slots(slots) if slash else 1
-            hosts[host] = hosts.get(host, 0) + count
-            cores += count
-    vnodes = fields.get("exec_vnode")
-    if vnodes:
-        of_vnodes = sum(map(int, _NCPUS.findall(vnodes)))
-        cores = of_vnodes or cores
-        if not hosts:
-            for part in vnodes.split("+"):
-                name = part.strip("()").partition(":")[0]
-                if name:
-                    hosts[name] = hosts.get(name, 0) + sum(map(int, _NCPUS.findall(part)))
+    for host, count in on_hosts:
+        hosts[host] = hosts.get(host, 0) + count
     if len(counts.hosts) < 1_000_000:
-        counts.hosts |= hosts.keys()
+        counts.hosts.update((record.cluster, host) for host in hosts)
     if counts.keeps_hosts:
-        record.hosts = tuple(hosts.items())
-    record.cores = cores if 0 < cores <= COUNT_MAX else ABSENT
-    record.nodes = len(hosts) or ABSENT
+        record.hosts = tuple(zip(hosts, _shares([*hosts.values()], record.cores), strict=True))
+    unique = records.whole_number(fields.get("unique_node_count"))
+    record.nodes = unique if unique > 0 else len(hosts) or ABSENT
+    if 0 < unique != len(hosts) > 0 and record.kind in _CLOSING:
+        counts.adjusted.add(
+            "unique_node_count has another number of hosts than exec_host: it is taken",
+            record.place,
+        )
+
+
+def _shares(counts: list[int], cores: int) -> list[int]:
+    """Return the processors of each host, in these proportions, so that they are ``cores`` in
+    all."""
+    whole = sum(counts)
+    if cores <= 0 or whole in (0, cores):
+        return counts
+    ends = [cores * sum(counts[: place + 1]) // whole for place in range(len(counts))]
+    return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
 
 
 @lru_cache(maxsize=_REMEMBERED)

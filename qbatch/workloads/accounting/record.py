@@ -53,7 +53,8 @@ class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
     ``ABSENT``), with what the lines before it say.
 
     Instants are seconds since 1970: ``at`` (when it happened), ``submit``, ``eligible``, ``start``,
-    ``end``.  Spans are seconds: ``limit`` (the requested time), ``suspended``, ``walltime``
+    ``end``.  ``cluster`` (the server of PBS) is part of the identity of a job: two of them give the
+    same numbers.  Spans are seconds: ``limit`` (the requested time), ``suspended``, ``walltime``
     (without suspensions), ``cpu`` (of all processors).  Memory is KB of the whole job.  ``part`` is
     the component of a heterogeneous job.  ``hosts``: names and processors, where the counts keep
     them.  ``is_trial``: an attempt for a quantum, that was thrown away when this was over.
@@ -95,6 +96,7 @@ class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
     hosts: tuple[tuple[str, int], ...] = ()
     asks: Asks = ()
     priority: int = ABSENT
+    cluster: str = ""
     run: int = ABSENT
     after: AccountingRecord | None = None
 
@@ -122,15 +124,16 @@ class Reasons(dict[str, Count]):
 class ImportCounts:
     """What occurred while reading, by reason: ``unusable`` (lost), ``ignored`` (rightly left out),
     ``adjusted`` (used, but changed), ``fields`` (unknown to us).  ``keeps_hosts``: records keep the
-    hosts of a job. ``recorded``: the kinds that a log leaves out and the records contain."""
+    hosts of a job. ``recorded``: the kinds that a log leaves out and the records contain.  ``hosts``: pairs of a
+    cluster and a name."""
 
     def __init__(self, *, keeps_hosts: bool = False) -> None:
         self.keeps_hosts = keeps_hosts
         self.unusable, self.ignored, self.adjusted = Reasons(), Reasons(), Reasons()
         self.fields: Counter[str] = Counter()
         self.lines = self.records = 0
-        self.hosts: set[str] = set()
-        self.servers: set[str] = set()
+        self.hosts: set[tuple[str, str]] = set()
+        self.clusters: set[str] = set()
         self.recorded: set[str] = set()
 
     def met_fields(self, names: set[str]) -> None:

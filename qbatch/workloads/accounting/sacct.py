@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain, islice
 
-from qbatch.model.errors import InputError
 from qbatch.workloads import left_out
 from qbatch.workloads.accounting.record import (
     ABSENT,
@@ -25,42 +24,23 @@ from qbatch.workloads.accounting.record import (
     Status,
     whole_number,
 )
+from qbatch.workloads.accounting.sacct_rows import COMMAND as COMMAND
+from qbatch.workloads.accounting.sacct_rows import (
+    JOB_ID,
+    NEEDED,
+    NOTHING,
+    REVOKED,
+    STATES,
+    STEP_ID,
+    Row,
+    rows_of,
+)
 from qbatch.workloads.accounting.times import WallClock, slurm_span
 from qbatch.workloads.left_out import Asks
 
-COMMAND = (
-    "sacct --allusers --duplicates --parsable2 --starttime 2024-01-01 --endtime now "
-    "--format=JobID,User,Group,Account,"
-    "JobName,Partition,State,Submit,Eligible,Start,End,Elapsed,Suspended,Timelimit,AllocCPUS,ReqCPUS,NNodes,NodeList,"
-    "ReqMem,MaxRSS,NTasks,TotalCPU,ReqTRES,AllocTRES,Constraints,Licenses,QOS,Priority,Reservation,SubmitLine"
-)
-"""The command that prints everything that is read here."""
-
-_NEEDED = ("jobid", "submit", "start", "end", "state")
-_STATES = {
-    name: (kind, status)
-    for kind, status, names in (
-        (Kind.ENDED, Status.COMPLETED, "COMPLETED CD RESIZING"),
-        (
-            Kind.ENDED,
-            Status.FAILED,
-            "FAILED F TIMEOUT TO OUT_OF_MEMORY OOM BOOT_FAIL BF LAUNCH_FAILED RECONFIG_FAIL",
-        ),
-        (Kind.ENDED, Status.KILLED, "CANCELLED CA DEADLINE DL"),
-        (Kind.CANCELLED, Status.KILLED, "REVOKED"),
-        (Kind.REQUEUED, Status.FAILED, "NODE_FAIL NF PREEMPTED PR REQUEUED RQ SPECIAL_EXIT"),
-        (
-            Kind.UNFINISHED,
-            ABSENT,
-            "PENDING PD RUNNING R SUSPENDED S COMPLETING CONFIGURING STOPPED SIGNALING STAGE_OUT",
-        ),
-        (Kind.UNFINISHED, ABSENT, "RESV_DEL_HOLD REQUEUE_FED REQUEUE_HOLD"),
-    )
-    for name in names.split()
-}
 _KNOWN = frozenset(
     (
-        *_NEEDED,
+        *NEEDED,
         "jobidraw",
         "user",
         "group",
@@ -118,26 +98,17 @@ column."""
 
 _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?![\w-])")
 _FEATURE = re.compile(r"[A-Za-z_][\w.:\-]*")
-_JOB = re.compile(r"(\d{1,18})(?:_(\d{1,18})|_(\[.*)|\+(\d{1,9}))?\Z", re.ASCII)
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)([cn]?)\Z", re.ASCII | re.IGNORECASE)
-_IN_KB = {"K": 1.0, "M": 2.0**10, "G": 2.0**20, "T": 2.0**30, "P": 2.0**40}
-_TRES = re.compile(r"(?:\A|,)(cpu|node|mem)=(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)", re.ASCII)
-_RANGES = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?\Z", re.ASCII)
-_NOTHING = frozenset(("", "Unknown", "None", "N/A", "NONE", "(null)"))
-_HOSTS_MAX = 1_000_000
-_FREE_TEXTS = (
-    "jobname",
-    "submitline",
-    "comment",
-    "admincomment",
-    "systemcomment",
-    "workdir",
-    "reason",
-    "extra",
-)
-_LISTED_MAX = 100_000
+_SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,9})?)([KMGTP]?)([cn]?)\Z", re.ASCII | re.IGNORECASE)
+_IN_KB = {"K": 1, "M": 2**10, "G": 2**20, "T": 2**30, "P": 2**40}
+_TRES = re.compile(r"(?:\A|,)(cpu|node)=(\d{1,15})(?=,|\s*\Z)", re.ASCII)
+_MEMORY = re.compile(r"(?:\A|,)mem=([^,\s]*)")
+_PROCESSOR_BITS = (2**31 << 10, 2**63 << 10)
+"""By which bit of a number of MB an older and a newer Slurm mark the memory of a processor; in
+KB."""
 
-Row = dict[str, str]
+_RANGES = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?\Z", re.ASCII)
+_HOSTS_MAX = 1_000_000
+_LISTED_MAX = 100_000
 
 
 def read_sacct(
@@ -148,41 +119,23 @@ def read_sacct(
     Raises:
         InputError: there is no header line, or it lacks required columns.
     """
-    columns: list[str] = []
     words: dict[str, str] = {}
-    nodes: dict[str, tuple[str, ...]] = {}
+    nodes: dict[tuple[str, str], tuple[str, ...]] = {}
     main: AccountingRecord | None = None
-    for line in lines:
-        counts.lines += 1
-        text = line.text.decode("utf-8", "surrogateescape")
-        if not text.strip():
-            continue
-        if not columns or "JobID" in text[:4096]:
-            found = _header(text, line)
-            if found is not None:
-                columns = found
-                counts.met_fields({name for name in columns if name and name not in _KNOWN})
-                counts.recorded.update(kind for name in columns for kind in _KINDS_IN.get(name, ()))
-                continue
-            if not columns:
-                raise InputError(
-                    f"{line.file}: line {line.number}: is not a header line of sacct; print one "
-                    f"(no --noheader): {COMMAND}"
-                )
-        row = _row(text, line, columns, counts)
-        if row is None:
-            continue
+    columns: dict[str, str] = {}
+    for row, line in rows_of(lines, counts):
+        if row.keys() != columns.keys():
+            columns = row
+            counts.met_fields({name for name in columns if name and name not in _KNOWN})
+            counts.recorded.update(kind for name in columns for kind in _KINDS_IN.get(name, ()))
         counts.records += 1
-        identifier, dot, _ = row["jobid"].partition(".")
-        if dot:
-            step = _JOB.match(identifier)  # its memory is added to its job, which comes before it
-            if main is not None and step is not None:
-                job, part = (
-                    f"{step[1]}[{step[2]}]" if step[2] else step[1],
-                    int(step[4]) if step[4] else ABSENT,
-                )
-                if (main.job, main.part) == (job, part):
-                    main.memory_used = max(main.memory_used, _used_kilobytes(row))
+        step = STEP_ID.match(row["jobid"].strip())
+        if step is not None:  # its memory is added to its job, which comes before it
+            job = f"{step[1]}[{step[2]}]" if step[2] else step[1]
+            part = int(step[3]) if step[3] else ABSENT
+            of = row.get("cluster", "").strip()
+            if main is not None and (main.cluster, main.job, main.part) == (of, job, part):
+                main.memory_used = max(main.memory_used, _used_kilobytes(row))
             continue
         if main is not None:
             yield main
@@ -193,73 +146,23 @@ def read_sacct(
         yield main
 
 
-def _header(text: str, line: Line) -> list[str] | None:
-    """Return the columns in lower case, if the line is a header."""
-    columns = [name.strip().partition("%")[0].lower() for name in text.strip().split("|")]
-    if "jobid" not in columns and "jobidraw" in columns:
-        columns[columns.index("jobidraw")] = "jobid"
-    if "jobid" not in columns or "|" not in text:
-        return None
-    missing = [name for name in _NEEDED if name not in columns]
-    if missing:
-        raise InputError(
-            f"{line.file}: line {line.number}: no column {', '.join(missing)}; print them: "
-            f"{COMMAND}"
-        )
-    return columns
-
-
-def _row(text: str, line: Line, columns: list[str], counts: ImportCounts) -> Row | None:
-    """Return the fields of a line by column; bars inside a job's name or another free text count as
-    part of it."""
-    if not line.is_whole:
-        counts.unusable.add(
-            "the line is cut short (no end of line, or longer than 16 MiB)", line.place
-        )
-        return None
-    values = text.split("|")
-    more = len(values) - len(columns)
-    if not more:
-        return dict(zip(columns, values, strict=True))
-    for name in _FREE_TEXTS if more > 0 else ():
-        if name in columns:
-            place = columns.index(name)
-            joined = [
-                *values[:place],
-                "|".join(values[place : place + more + 1]),
-                *values[place + more + 1 :],
-            ]
-            row = dict(zip(columns, joined, strict=True))
-            # The fields are in the right columns if those that have a fixed form look right.
-            times = [row[each].strip() for each in ("submit", "start", "end")]
-            has_times = all(text in _NOTHING or text[:4].isdigit() for text in times)
-            if (
-                has_times
-                and _state(row) is not None
-                and _JOB.match(row["jobid"].strip().partition(".")[0])
-            ):
-                counts.adjusted.add(
-                    "bars inside a job's name or another free text: part of it", line.place
-                )
-                return row
-    counts.unusable.add("not as many fields as the header has columns", line.place)
-    return None
-
-
 def _state(row: Row) -> tuple[Kind, int] | None:
-    return _STATES.get(row["state"].strip().partition(" ")[0].rstrip("+"))
+    return STATES.get(row["state"].strip().partition(" ")[0].rstrip("+"))
 
 
 def _job(
     row: Row, line: Line, clock: WallClock, counts: ImportCounts, words: dict[str, str]
 ) -> AccountingRecord | None:
-    found = _JOB.match(row["jobid"].strip())
+    found = JOB_ID.match(row["jobid"].strip())
     if found is None:
         counts.unusable.add("the job identifier is not one of Slurm", line.place)
         return None
     state = _state(row)
     if state is None:
         counts.unusable.add("the state is not one of Slurm", line.place)
+        return None
+    if state == REVOKED:
+        counts.ignored.add("revoked: another cluster of the federation took the job", line.place)
         return None
     kind, status = state
     identifier = f"{found[1]}[{found[2]}]" if found[2] else found[1]
@@ -284,9 +187,11 @@ def _job(
         account=word("account"),
         name=word("jobname"),
         queue=word("partition"),
+        cluster=word("cluster"),
     )
+    counts.clusters.add(record.cluster)
     record.part = int(found[4] or ABSENT)
-    _resources(record, row)
+    _resources(record, row, counts)
     record.priority = whole_number(row.get("priority", "").strip())
     record.asks = _asks(
         f"{row.get('reqtres', '')},{row.get('alloctres', '')}",
@@ -296,7 +201,10 @@ def _job(
         row.get("reservation", "").strip(),
         _EXCLUSIVE.search(row.get("submitline", "")) is not None,
     )
-    if kind != Kind.UNFINISHED and not _times(record, row, clock, counts):
+    if kind == Kind.UNFINISHED:
+        record.submit = next(iter(clock.of_iso(row["submit"].strip())), ABSENT)
+        record.at = max(record.submit, 0)
+    elif not _times(record, row, clock, counts):
         return None
     return record
 
@@ -306,8 +214,8 @@ def _times(record: AccountingRecord, row: Row, clock: WallClock, counts: ImportC
     choices: dict[str, tuple[int, ...]] = {}
     for name in ("submit", "eligible", "start", "end"):
         text = row.get(name, "").strip()
-        choices[name] = () if text in _NOTHING or text == "0" else clock.of_iso(text)
-        if not choices[name] and text not in _NOTHING and text != "0":
+        choices[name] = () if text in NOTHING or text == "0" else clock.of_iso(text)
+        if not choices[name] and text not in NOTHING and text != "0":
             counts.unusable.add(
                 f"{name.capitalize()} is not a time (expected 2024-05-01T10:00:00 or seconds)",
                 record.place,
@@ -319,9 +227,12 @@ def _times(record: AccountingRecord, row: Row, clock: WallClock, counts: ImportC
     suspended = slurm_span(row.get("suspended", "").strip())
     record.suspended = max(int(suspended), 0)
     _settle(record, choices, elapsed, counts)
-    if record.kind != Kind.REQUEUED and record.status == Status.KILLED:
+    if record.kind != Kind.REQUEUED and record.status in (Status.KILLED, Status.FAILED):
+        # AllocCPUS of a job that never had nodes may be what it asked for.
         has_no_host = row.get("nodelist", "").strip() == "None assigned"
-        has_none = has_no_host or row.get("alloccpus", row.get("ncpus", "")).strip() == "0"
+        has_none = has_no_host or any(
+            row.get(name, "").strip() == "0" for name in ("alloccpus", "ncpus", "allocnodes")
+        )
         if record.start < 0 or (elapsed <= 0 and record.end <= record.start and has_none):
             record.kind, record.start = Kind.CANCELLED, ABSENT
     if (
@@ -371,24 +282,28 @@ def _settle(
     record.eligible = next((each for each in known if each >= record.submit), known[0])
 
 
-def _resources(record: AccountingRecord, row: Row) -> None:
+def _resources(record: AccountingRecord, row: Row, counts: ImportCounts) -> None:
+    """Read sizes, limit, memory and processor time.
+
+    Slurm derives its counts from the trackable resources, so those decide where both are there.
+    NNodes is what a job has, or what it asks for until it has some.
+    """
     get = row.get
-    record.cores = _first_count(row, "alloccpus", "ncpus")
-    record.cores_asked = _first_count(row, "reqcpus")
-    record.nodes = _first_count(row, "allocnodes", "nnodes")
-    record.nodes_asked = _first_count(row, "reqnodes", "nnodes")
-    allocated, asked = _tres(get("alloctres", "")), _tres(get("reqtres", ""))
-    for attribute, amounts, name in (
-        ("cores", allocated, "cpu"),
-        ("cores_asked", asked, "cpu"),
-        ("nodes", allocated, "node"),
-        ("nodes_asked", asked, "node"),
+    tres = {name: _tres(get(name, "")) for name in ("alloctres", "reqtres")}
+    for attribute, source, name, same, instead in (
+        ("cores", "alloctres", "cpu", ("AllocCPUS", "NCPUS"), ()),
+        ("cores_asked", "reqtres", "cpu", ("ReqCPUS",), ()),
+        ("nodes", "alloctres", "node", ("AllocNodes", "NNodes"), ()),
+        ("nodes_asked", "reqtres", "node", ("ReqNodes",), ("NNodes",)),
     ):
-        if getattr(record, attribute) <= 0:
-            setattr(record, attribute, int(amounts.get(name, ABSENT)))
-    record.memory_asked = int(asked.get("mem", ABSENT))
-    if get("reqmem"):
-        record.memory_asked = _asked_kilobytes(row["reqmem"].strip(), record)
+        traced = int(tres[source].get(name, ABSENT))
+        for title in same if traced > 0 else ():
+            if 0 < whole_number(get(title.lower(), "").strip()) != traced:
+                of = {"alloctres": "AllocTRES", "reqtres": "ReqTRES"}[source]
+                counts.adjusted.add(f"{title} is not {name} of {of}: {of} is taken", record.place)
+        found = traced if traced > 0 else _first_count(row, *same, *instead)
+        setattr(record, attribute, found)
+    record.memory_asked = _asked_kilobytes(record, row, counts)
     limit = slurm_span(get("timelimit", "").strip())
     if limit < 0 and whole_number(get("timelimitraw", "").strip()) > 0:
         limit = int(row["timelimitraw"]) * 60
@@ -398,9 +313,9 @@ def _resources(record: AccountingRecord, row: Row) -> None:
     record.memory_used = _used_kilobytes(row)
 
 
-def _first_count(row: Row, *names: str) -> int:
-    for name in names:
-        value = whole_number(row.get(name, "").strip())
+def _first_count(row: Row, *titles: str) -> int:
+    for title in titles:
+        value = whole_number(row.get(title.lower(), "").strip())
         if value > 0:
             return value
     return ABSENT
@@ -423,43 +338,57 @@ def _asks(
     asks |= {
         (left_out.LICENCES, name)
         for name in (*words, *(name.removeprefix("license/") for name in licensed))
-        if name and name not in _NOTHING
+        if name and name not in NOTHING
     }
     asks |= {
         (left_out.FEATURES, name)
         for name in _FEATURE.findall(constraints)
-        if constraints.strip() not in _NOTHING
+        if constraints.strip() not in NOTHING
     }
     asks |= {
         (kind, name)
         for kind, name in ((left_out.QOS, qos), (left_out.RESERVATIONS, reservation))
-        if name not in _NOTHING
+        if name not in NOTHING
     }
     return tuple(sorted(asks | ({(left_out.EXCLUSIVE, "")} if is_exclusive else set())))
 
 
 @lru_cache(maxsize=4096)
-def _tres(text: str) -> dict[str, float]:
-    """Return cpu, node and mem (KB; a bare number is MB) of ``cpu=4,mem=16G,node=1,gres/gpu=1``."""
-    return {
-        name: float(value) * (_IN_KB[unit.upper() or "M"] if name == "mem" else 1)
-        for name, value, unit in _TRES.findall(text)
-    }
+def _tres(text: str) -> dict[str, int]:
+    """Return cpu and node of ``cpu=4,mem=16G,node=1,gres/gpu=1``."""
+    return {name: whole_number(value) for name, value in _TRES.findall(text)}
 
 
-def _asked_kilobytes(text: str, record: AccountingRecord) -> int:
-    """Return KB of the job for ``4Gc`` (a processor), ``4Gn`` (a host), ``16G`` (the job; a bare
-    number is MB)."""
-    found = _SIZE.match(text)
-    if found is None:
-        return record.memory_asked
-    times = 1
-    if found[3].lower() == "c":
-        times = max(record.cores, record.cores_asked, 1)
-    elif found[3].lower() == "n":
-        times = max(record.nodes, record.nodes_asked, 1)
-    size = float(found[1]) * _IN_KB[found[2].upper() or "M"] * times
-    return int(size) if 0 < size < 2**53 else ABSENT
+def _asked_kilobytes(record: AccountingRecord, row: Row, counts: ImportCounts) -> int:
+    """Return KB of the job by ``mem`` of ReqTRES, which is of the job, else by ReqMem: ``4Gc`` (a
+    processor), ``4Gn`` (a host), ``16G`` (the job).  A bare number is MB.
+
+    An older Slurm marks the memory of a processor by a bit of the number.  A newer sacct, which
+    uses another bit, prints that as memory of a host: ``2147486448Mn`` is 2800 MB of a processor.
+    """
+    traced = _MEMORY.search(row.get("reqtres", ""))
+    asked = ABSENT
+    for text in (traced[1] if traced else "", row.get("reqmem", "").strip()):
+        found = _SIZE.match(text)
+        if found is None:
+            continue
+        size = int((float if "." in found[1] else int)(found[1]) * _IN_KB[found[2].upper() or "M"])
+        scope = found[3].lower()
+        flag = next((bit for bit in _PROCESSOR_BITS if bit <= size < 2 * bit), 0)
+        if flag:
+            counts.adjusted.add(
+                "memory with the bit by which Slurm marks that of a processor: the bit is no size",
+                record.place,
+            )
+            # No value and no limit are the last numbers before the next bit.
+            size, scope = (size - flag if size < 2 * flag - (16 << 10) else 0), "c"
+        if scope == "c":
+            size *= max(record.cores, record.cores_asked, 1)
+        elif scope == "n":
+            size *= max(record.nodes, record.nodes_asked, 1)
+        if asked < 0 < size < 2**53:
+            asked = size
+    return asked
 
 
 def _used_kilobytes(row: Row) -> int:
@@ -474,16 +403,20 @@ def _used_kilobytes(row: Row) -> int:
 
 
 def _hosts(
-    record: AccountingRecord, text: str, counts: ImportCounts, known: dict[str, tuple[str, ...]]
+    record: AccountingRecord,
+    text: str,
+    counts: ImportCounts,
+    known: dict[tuple[str, str], tuple[str, ...]],
 ) -> None:
     if len(counts.hosts) >= _HOSTS_MAX or text.strip() in ("None assigned", ""):
         return
-    if text not in known:
+    key = (record.cluster, text)
+    if key not in known:
         if len(known) > 100_000:
             known.clear()
-        known[text] = tuple(host_names(text.strip()))
-        counts.hosts.update(known[text])
-    names = known[text]
+        known[key] = tuple(host_names(text.strip()))
+        counts.hosts.update((record.cluster, name) for name in known[key])
+    names = known[key]
     if record.nodes < 0 < len(names):
         record.nodes = len(names)
     if counts.keeps_hosts and names and record.cores > 0:

@@ -110,6 +110,7 @@ class ImportOptions:
     is_eligible_submit: bool = False
     queues: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
+    clusters: tuple[str, ...] = ()
     since: str | None = None
     before: str | None = None
     unit: str = "cores"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from qbatch.model.errors import UsageError
 from qbatch.workloads.accounting import Imported
 
 from .samples import BASE, column, imported, reasons, stamp
@@ -58,7 +59,8 @@ def rows(done: Imported, *names: str) -> list[tuple[float, ...]]:
             2,
         ),
         ({"exec_vnode": "(n1[0]:ncpus=8)+(n2[0]:ngpus=1:ncpus=6)", "exec_host": ""}, 14, 2),
-        ({"exec_host": "n1"}, 1, 1),
+        ({"exec_host": "n1"}, 4, 1),
+        ({"exec_host": "n1", "Resource_List__ncpus": 1}, 1, 1),
         (
             {
                 "exec_host": "nid7/17",
@@ -90,6 +92,123 @@ def test_processors_and_hosts(
     if nodes > 0:
         by_nodes = imported(tmp_path, "pbs", ended(**fields), unit="nodes")
         assert procs(by_nodes) == nodes
+
+
+TORQUE = {"exec_host": "n2/4+n3/4", "Resource_List__ncpus": "", "Resource_List__nodes": "2:ppn=4"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "allocated", "asked", "nodes", "said"),
+    [
+        (
+            {**TORQUE, "total_execution_slots": 8, "unique_node_count": 2},
+            8,
+            8,
+            2,
+            "total_execution_slots has another number of processors than exec_host",
+        ),
+        (TORQUE, 8, 8, 2, "Resource_List has another number of processors than exec_host"),
+        ({**TORQUE, "exec_host": "n2/0-3+n3/0-3", "total_execution_slots": 8}, 8, 8, 2, ""),
+        ({**TORQUE, "exec_host": "n2/1+n2/0+n3/1+n3/0"}, 4, 8, 2, ""),
+        (
+            {"exec_host": "n1/0*2+n2/0*2", "exec_vnode": "(n1:ncpus=8)+(n2:ncpus=8)"},
+            16,
+            4,
+            2,
+            "exec_vnode has another number of processors than exec_host",
+        ),
+        (
+            {"exec_host": "n1/0-7", "total_execution_slots": 8, "unique_node_count": 2},
+            8,
+            4,
+            2,
+            "unique_node_count has another number of hosts than exec_host",
+        ),
+        (
+            {"exec_host": "n1/0*8", "Resource_List__nodes": "1:ppn=1", "Resource_List__ncpus": 8},
+            8,
+            8,
+            1,
+            "Resource_List names two numbers of processors",
+        ),
+        # ncpus=1 and nodes=1 are defaults of a server.
+        (
+            {"exec_host": "n1/0*8", "Resource_List__nodes": 1, "Resource_List__ncpus": 8},
+            8,
+            8,
+            1,
+            "",
+        ),
+        (
+            {"exec_host": "n1/0*8", "Resource_List__nodes": "1:ppn=8", "Resource_List__ncpus": 1},
+            8,
+            8,
+            1,
+            "",
+        ),
+        (
+            {"exec_host": "n1/0-7", "Resource_List__procs": 8, "Resource_List__ncpus": 1},
+            8,
+            8,
+            1,
+            "",
+        ),
+        (
+            {
+                "exec_host": "n1/0-7",
+                "Resource_List__neednodes": "1:ppn=8",
+                "Resource_List__ncpus": 1,
+            },
+            8,
+            8,
+            1,
+            "",
+        ),
+    ],
+)
+def test_the_field_that_decides_the_size_where_fields_disagree(
+    tmp_path: Path,
+    fields: dict[str, object],
+    allocated: int,
+    asked: int,
+    nodes: int,
+    said: str,
+) -> None:
+    done = imported(tmp_path, "pbs", record(10, "S", **life(**fields)) + ended(**fields))
+    assert rows(done, "procs_allocated", "procs_requested") == [(allocated, asked)]
+    assert [reason.partition(":")[0] for reason in reasons(done, "adjusted")] == [said] * bool(said)
+    assert (
+        done.document["machine"] | {"procs": allocated, "wider_jobs": int(asked > allocated)}
+        == (done.document["machine"])
+    )
+    by_nodes = imported(tmp_path, "pbs", ended(**fields), unit="nodes")
+    assert column(by_nodes, "procs_allocated") == [nodes]
+
+
+@pytest.mark.parametrize(
+    ("fields", "hosts"),
+    [
+        ({**TORQUE, "total_execution_slots": 8}, {"n2": 4, "n3": 4}),
+        (
+            {"exec_host": "a/0+b/0", "exec_vnode": "(a:ncpus=8+a1:ncpus=2)+(b:ncpus=6)"},
+            {"a": 10, "b": 6},
+        ),
+        ({"exec_host": "", "exec_vnode": "(a:ncpus=3)+(b:ncpus=1)+(a:ncpus=1)"}, {"a": 4, "b": 1}),
+        ({"exec_host": "a/0+b/0+c/0", "total_execution_slots": 8}, {"a": 2, "b": 3, "c": 3}),
+    ],
+)
+def test_the_processors_of_hosts_add_up_to_those_of_the_job(
+    tmp_path: Path, fields: dict[str, object], hosts: dict[str, int]
+) -> None:
+    done = imported(tmp_path, "pbs", ended(**fields), keeps_hosts=True)
+    assert done.seen is not None
+    assert {host.name: host.cpus for host in done.seen.machine.hosts} == hosts
+
+
+def test_a_requeue_that_says_nothing_has_the_processors_of_its_start(tmp_path: Path) -> None:
+    fields = {**TORQUE, "total_execution_slots": 8}
+    done = imported(tmp_path, "pbs", record(10, "S", **life(**fields)) + record(50, "R"))
+    assert column(done, "procs_allocated") == [8]
 
 
 @pytest.mark.parametrize(
@@ -161,6 +280,115 @@ def test_openpbs_says_all_in_the_record_of_a_requeue(tmp_path: Path) -> None:
         (0, 10, 40),
         (50, 10, 40),
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "status", "run"),
+    [
+        ("E", "E", 1, 70),
+        ("R", "R", 0, 70),
+        ("R", "E", 1, 70),
+        ("E", "R", 0, 70),
+    ],
+)
+def test_the_last_of_two_records_that_close_an_attempt_holds(
+    tmp_path: Path, first: str, second: str, status: int, run: int
+) -> None:
+    for start in (10, 15):  # the start is that of the record, or before the end of the other
+        text = (
+            record(10, "S", **life())
+            + record(50, first, **life(end=BASE + 50, Exit_status=1))
+            + record(80, second, **life(start=BASE + start, end=BASE + 80, Exit_status=0))
+            + ended(300, start=BASE + 200)
+        )
+        done = imported(tmp_path, "pbs", text)
+        found = rows(done, "wait", "run", "status")
+        assert found[0] == (start, run + 10 - start, status)
+        assert [each[1] for each in found[1:]] == [100]
+        assert reasons(done, "adjusted") == {"an attempt closed again: its last record holds": 1}
+        assert column(done, "preceding_job") == [-1, 1 if second == "R" else -1]
+        assert column(done, "submit") == [0, 80 if second == "R" else 0]
+
+
+def test_the_last_closing_record_keeps_what_only_the_others_say(tmp_path: Path) -> None:
+    text = (
+        record(10, "S", **life(Resource_List__walltime="1:00:00"))
+        + record(20, "z")
+        + record(30, "r")
+        + record(50, "R")
+        + record(80, "R", start=BASE + 10)
+    )
+    done = imported(tmp_path, "pbs", text)
+    assert rows(done, "run", "procs_allocated", "time_requested", "user") == [(60, 4, 3600, 1)]
+
+
+def both_servers() -> tuple[str, str]:
+    """Return the records of two servers: same numbers, hosts, queues and times."""
+    one, other = (
+        record(10, "S", f"7.{server}", **life())
+        + ended(job=f"7.{server}", Exit_status=status)
+        + ended(200, f"8.{server}", start=BASE + 20)
+        for server, status in (("east", 0), ("west", 1))
+    )
+    return one, other
+
+
+def test_the_server_is_part_of_the_identity_of_a_job(tmp_path: Path) -> None:
+    for texts in (both_servers(), ("".join(both_servers()),)):
+        done = imported(tmp_path, "pbs", *texts)
+        assert rows(done, "submit", "wait", "run") == [(0, 10, 90)] * 2 + [(0, 20, 180)] * 2
+        assert sorted(column(done, "status")) == [0, 1, 1, 1]
+        assert (reasons(done), reasons(done, "ignored"), reasons(done, "adjusted")) == ({}, {}, {})
+        assert done.document["jobs"]["clusters"] == {"east": 2, "west": 2}
+        assert done.document["left_out"][0] == {
+            "what": "clusters",
+            "jobs": 4,
+            "of": 4,
+            "names": "2 different: east 2, west 2",
+        }
+        assert "; Computer: PBS servers east, west" in done.log.lines
+        assert done.document["machine"]["hosts_seen"] == 2
+    hidden = imported(tmp_path, "pbs", *both_servers(), is_anonymous=True, keeps_hosts=True)
+    assert not any("east" in line or "west" in line for line in hidden.log.lines)
+    assert hidden.seen is not None
+    assert {host.pool for host in hidden.seen.machine.hosts} == {"cluster1/q", "cluster2/q"}
+
+
+def test_hosts_of_two_servers_are_no_one_host(tmp_path: Path) -> None:
+    done = imported(tmp_path, "pbs", *both_servers(), keeps_hosts=True)
+    assert done.seen is not None
+    found = {(host.name, host.cpus, host.pool) for host in done.seen.machine.hosts}
+    assert found == {("east/n1", 8, "east/q"), ("west/n1", 8, "west/q")}
+
+
+def test_one_server_is_chosen(tmp_path: Path) -> None:
+    both = both_servers()
+    done = imported(tmp_path, "pbs", *both, clusters=("west",), keeps_hosts=True)
+    alone = imported(tmp_path, "pbs", both[1], keeps_hosts=True)
+    assert (done.log.lines, done.seen) == (alone.log.lines, alone.seen)
+    assert all(column(done, name) == column(alone, name) for name in done.log.columns)
+    assert reasons(done, "ignored") == {"records left out by --cluster": 3}
+    with pytest.raises(
+        UsageError, match=r"'wst': no record is of it; did you mean 'west'\?; there"
+    ):
+        imported(tmp_path, "pbs", *both, clusters=("east", "wst"))
+
+
+def test_an_attempt_of_no_length_is_not_closed_again_by_the_next_one(tmp_path: Path) -> None:
+    text = (
+        record(10, "S", **life())
+        + record(10, "R", **life(end=BASE + 10))
+        + record(10, "S", **life())
+        + ended()
+    )
+    assert rows(imported(tmp_path, "pbs", text), "wait", "run") == [(10, 0), (0, 90)]
+
+
+def test_words_of_a_command_are_no_fields(tmp_path: Path) -> None:
+    args = "-l nodes=4:ppn=8 -v start=5,x=1 -F end=7 walltime=3 job.sh"
+    done = imported(tmp_path, "pbs", ended(submit_args=args, resources_used__walltime="00:01:30"))
+    assert rows(done, "wait", "run", "procs_allocated") == [(10, 90, 4)]
+    assert done.document["unknown_fields"] == {}
 
 
 def test_deleted_while_queued_and_while_running(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from qbatch.model.errors import InputError
-from qbatch.workloads.accounting.sacct import COMMAND, host_names
+from qbatch.workloads.accounting.sacct import host_names
+from qbatch.workloads.accounting.sacct_rows import COMMAND
 
 from .samples import SACCT_HEADER, column, imported, reasons
 
@@ -115,6 +116,71 @@ def test_requested_memory(tmp_path: Path, asked: str, each: int) -> None:
     assert column(done, "memory_requested") == [each]
 
 
+@pytest.mark.parametrize(
+    ("asked", "traced", "each", "flagged"),
+    [
+        ("2147486448Mn", "billing=4,cpu=4,mem=11200M,node=1", 2800 << 10, 1),
+        ("2147486448Mn", "", 2800 << 10, 1),
+        ("2147486448", "cpu=4,mem=2147486448M", 2800 << 10, 2),
+        ("2097154.73G", "", 2797.4 * 1024, 1),
+        ("9223372036854778608M", "", 2800 << 10, 1),
+        ("4294967294Mn", "", -1, 1),
+        ("4294967294Mn", "mem=4G", 1 << 20, 1),
+        ("0n", "cpu=4,mem=16G,node=1", 4 << 20, 0),
+        ("16Gn", "cpu=4,mem=1T,node=1", 1 << 28, 0),
+        ("1023Tn", "", 1023 << 28, 0),
+    ],
+)
+def test_the_flag_bit_of_requested_memory_is_no_size(
+    tmp_path: Path, asked: str, traced: str, each: float, flagged: int
+) -> None:
+    columns = [*COLUMNS, "ReqTRES"]
+    job = line(columns, ReqMem=asked, ReqTRES=traced)
+    done = imported(tmp_path, "slurm", text(job, columns=columns))
+    assert column(done, "memory_requested")[0] == pytest.approx(each, rel=1e-3)
+    assert sum(reasons(done, "adjusted").values()) == flagged
+
+
+@pytest.mark.parametrize(
+    ("values", "allocated", "asked", "nodes", "said"),
+    [
+        ({"AllocTRES": "billing=8,cpu=8,node=2", "NNodes": "2"}, 8, 4, 2, ["AllocCPUS"]),
+        ({"AllocTRES": "cpu=4,node=1", "ReqTRES": "cpu=2,node=1"}, 4, 2, 1, ["ReqCPUS"]),
+        ({"AllocTRES": "cpu=4,node=2", "AllocNodes": "1"}, 4, 4, 2, ["AllocNodes", "NNodes"]),
+        ({"AllocTRES": "", "ReqTRES": "billing=4,gres/gpu=9"}, 4, 4, 1, []),
+        ({"AllocCPUS": "0", "AllocTRES": "cpu=6,node=1"}, 6, 4, 1, []),
+    ],
+)
+def test_trackable_resources_decide_the_size_where_counts_disagree(
+    tmp_path: Path,
+    values: dict[str, str],
+    allocated: int,
+    asked: int,
+    nodes: int,
+    said: list[str],
+) -> None:
+    columns = [*COLUMNS, "AllocTRES", "ReqTRES", "AllocNodes"]
+    content = text(line(columns, **values), columns=columns)
+    done = imported(tmp_path, "slurm", content)
+    assert (column(done, "procs_allocated"), column(done, "procs_requested")) == (
+        [allocated],
+        [asked],
+    )
+    assert [reason.split()[0] for reason in reasons(done, "adjusted")] == said
+    by_nodes = imported(tmp_path, "slurm", content, unit="nodes")
+    assert column(by_nodes, "procs_allocated") == [nodes]
+
+
+def test_a_job_that_failed_without_nodes_never_ran(tmp_path: Path) -> None:
+    columns = [*COLUMNS, "AllocNodes"]
+    at = "2024-05-01T10:00:00"
+    times = {"Start": at, "End": at, "Elapsed": "00:00:00", "State": "FAILED"}
+    never = line(columns, JobID="2", NodeList="None assigned", AllocNodes="0", **times)
+    short = line(columns, JobID="3", NodeList="n1", AllocNodes="1", **times)
+    done = imported(tmp_path, "slurm", text(line(columns), never, short, columns=columns))
+    assert (column(done, "run"), column(done, "procs_allocated")) == ([-1, 0, 90], [-1, 4, 4])
+
+
 def test_steps_hold_the_memory_of_their_job(tmp_path: Path) -> None:
     steps = [
         line(JobID="100_4.batch", MaxRSS="4000K", NTasks="1"),
@@ -171,6 +237,58 @@ def test_a_requeued_job_is_a_row_for_each_record(tmp_path: Path) -> None:
         -1,
         -1,
     ]
+
+
+def test_the_last_of_two_rows_of_one_attempt_holds(tmp_path: Path) -> None:
+    later = {"End": "2024-05-01T10:02:10", "Elapsed": "00:02:00"}
+    done = imported(tmp_path, "slurm", text(line(State="NODE_FAIL")), text(line(**later)))
+    assert (column(done, "run"), column(done, "status")) == ([120], [1])
+    assert reasons(done, "adjusted") == {"an attempt closed again: its last record holds": 1}
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "PENDING"])
+def test_a_job_that_a_later_row_shows_to_be_over_is_not_counted_as_unfinished(
+    tmp_path: Path, state: str
+) -> None:
+    early = line(State=state, Start="Unknown", End="Unknown")
+    for over, run in (({}, [90]), ({"State": "CANCELLED", **NEVER}, [90, -1])):
+        done = imported(tmp_path, "slurm", text(early), text(line(**over)), text(line(JobID="7")))
+        assert (sorted(column(done, "run"), reverse=True)[: len(run)], reasons(done)) == (run, {})
+    again = line(State=state, Submit="2024-05-01T11:00:00", Start="Unknown", End="Unknown")
+    done = imported(tmp_path, "slurm", text(line(State="PREEMPTED"), again))
+    assert (column(done, "run"), sum(reasons(done).values())) == ([90], 1)
+
+
+def test_the_cluster_is_part_of_the_identity_of_a_job(tmp_path: Path) -> None:
+    columns = [*COLUMNS, "Cluster"]
+    lines = []
+    for cluster in ("east", "west"):
+        lines += [
+            line(columns, JobID="7+0", Cluster=cluster),
+            line(columns, JobID="7+1", Cluster=cluster),
+            line(columns, JobID="8", Cluster=cluster),
+            line(columns, JobID="8.batch", Cluster=cluster, MaxRSS="4M", NTasks="1"),
+        ]
+    for content in (lines, [*lines[::2], *lines[1::2]]):
+        done = imported(tmp_path, "slurm", text(*content, columns=columns))
+        assert column(done, "procs_allocated") == [8, 8, 4, 4]
+        assert done.document["jobs"]["clusters"] == {"east": 2, "west": 2}
+        assert (reasons(done), reasons(done, "ignored")) == ({}, {})
+    done = imported(tmp_path, "slurm", text(*lines, columns=columns), clusters=("east",))
+    assert column(done, "procs_allocated") == [8, 4]
+    assert column(done, "memory_used") == [-1, 1024]
+    assert "; Computer: Slurm cluster east" in done.log.lines
+
+
+def test_a_revoked_sibling_is_no_job(tmp_path: Path) -> None:
+    columns = [*COLUMNS, "Cluster"]
+    ran = line(columns, Cluster="east")
+    gone = line(columns, Cluster="west", State="REVOKED", **NEVER)
+    done = imported(tmp_path, "slurm", text(ran, gone, columns=columns))
+    assert (column(done, "run"), column(done, "status")) == ([90], [1])
+    assert reasons(done, "ignored") == {
+        "revoked: another cluster of the federation took the job": 1
+    }
 
 
 def test_components_of_a_heterogeneous_job_are_one_job(tmp_path: Path) -> None:
