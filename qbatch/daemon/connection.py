@@ -25,7 +25,17 @@ from qbatch.daemon.service import Service
 from qbatch.daemon.unread import MOST_OF_CONNECTION, SharedFrame
 from qbatch.wire.errors import Refusal
 from qbatch.wire.frames import LONGEST_REPLY, LONGEST_REQUEST, FrameError, Splitter, encode
-from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, Command, PolicySet, Request, Submit
+from qbatch.wire.requests import (
+    PROTOCOL,
+    Alter,
+    AnyRequest,
+    Command,
+    PolicySet,
+    Request,
+    Spec,
+    Submit,
+)
+from qbatch.wire.resource_values import ResourceFault
 from qbatch.wire.resources import check_resources
 
 log = logging.getLogger("qbatch")
@@ -97,9 +107,10 @@ def _check_entering(core: Core, actor: Actor, request: Request) -> None:
         check_server(core, name.partition("@")[2], os.uname().nodename)
     if wanted.resources:
         try:
-            check_resources(wanted.resources)
-        except ValueError as error:
-            raise Refusal("bad-value", f"illegal -l value: {error}") from None
+            is_torque = isinstance(wanted, Spec) and wanted.is_torque
+            check_resources(wanted.resources, is_torque=is_torque)
+        except ResourceFault as fault:
+            raise Refusal(fault.code, str(fault)) from None
 
 
 class ConnectedClient(asyncio.Protocol):

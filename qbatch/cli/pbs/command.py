@@ -71,7 +71,12 @@ Result = TypeVar("Result", bound=msgspec.Struct)
 
 class UsageFault(Exception):  # noqa: N818 - a fault of the caller
     """The command line is wrong; the command prints the message, if any, and the usage text, and
-    exits with 2."""
+    exits with 2.  ``is_of_server``: OpenPBS leaves such a value to the server or to a check after
+    all options are read, so that in a directive it is no ``directive error``."""
+
+    def __init__(self, message: str = "", *, is_of_server: bool = False) -> None:
+        super().__init__(message)
+        self.is_of_server = is_of_server
 
 
 class CommandFault(Exception):  # noqa: N818 - a fault of the caller
@@ -287,8 +292,17 @@ class Command(NamedTuple):
     """A command: its name, its description (a line and further paragraphs), its usage text, its
     options and its action, which takes a call and returns the exit code.
 
-    ``flags``: long options without an argument, which neither POSIX nor PBS has.
+    ``flags``: long options without an argument, which neither POSIX nor PBS has.  ``torque``: the
+    letters of options that only Torque's dialect has.
     """
+
+    def options_in(self, *, is_torque: bool) -> Options:
+        """Return the options of a dialect."""
+        return {
+            letter: each
+            for letter, each in self.options.items()
+            if is_torque or letter not in self.torque
+        }
 
     name: str
     text: str | None
@@ -297,6 +311,7 @@ class Command(NamedTuple):
     action: Callable[[Call], int]
     stops_early: bool = False
     flags: tuple[str, ...] = ()
+    torque: str = ""
 
     def run(self, arguments: list[str], here: Surroundings | None = None) -> int:
         """Run the command and return the exit code; errors go to stderr."""
@@ -318,7 +333,9 @@ class Command(NamedTuple):
             own = [word for word in arguments[:end] if word not in self.flags]
             call = Call(
                 self.name,
-                parse_options([*own, *arguments[end:]], self.options, early),
+                parse_options(
+                    [*own, *arguments[end:]], self.options_in(is_torque=here.is_torque), early
+                ),
                 here,
                 arguments,
             )
@@ -326,7 +343,7 @@ class Command(NamedTuple):
             return self.action(call)
         except UsageFault as fault:
             text, code = str(fault), 2
-            usage = f"usage: {self.usage}\n       {self.name} --help | --version\n"
+            usage = self.usage_text
         except CommandFault as fault:
             text, code = str(fault), fault.code
         except NoDaemon as missing:
@@ -341,6 +358,7 @@ class Command(NamedTuple):
             )
         except Refusal as refusal:
             text, code = worded(refusal), code_of(refusal.pbs)
+            usage = self.usage_text if refusal.code == "illegal-option" else ""
         except QbatchError as error:
             text, code = str(error), NO_CONNECTION if error.exit_code == 5 else 1
         finally:
@@ -348,6 +366,11 @@ class Command(NamedTuple):
                 call.close()
         here.err.write((f"{self.name}: {plain(text)}\n" if text or not usage else "") + usage)
         return code
+
+    @property
+    def usage_text(self) -> str:
+        """The text behind a message about a wrong command line."""
+        return f"usage: {self.usage}\n       {self.name} --version\n       {self.name} --help\n"
 
     def main(self) -> NoReturn:
         gc.disable()  # The process is short; its end frees all memory.

@@ -182,10 +182,16 @@ def _check_changes(
         )
     if changes.group_list is not None:
         submission.check_group(core, job.group, spec)
-    if changes.resources is not None and "resources" not in core.settings.lenient:
-        unknown = unknown_resource(spec.resources, prepared.demand, core.settings.custom_resources)
+    if changes.resources is not None:
+        unknown = unknown_resource(
+            spec.resources,
+            prepared.demand,
+            core.settings.custom_resources,
+            is_torque=spec.is_torque,
+            is_lenient="resources" in core.settings.lenient,
+        )
         if unknown is not None:
-            raise Refusal("unknown-resource", unknown)
+            raise Refusal(*unknown)
     if changes.slot_limit is not None and (not job.is_array or changes.slot_limit < 1):
         raise Refusal("bad-value", "max_run_subjobs is a number of at least 1, for arrays")
     if RESOURCE in (changes.resources or {}):  # the policy judges the new deadline
