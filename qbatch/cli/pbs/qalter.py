@@ -66,8 +66,6 @@ def read_changes(call: Call) -> Changes:
 def _act(call: Call) -> int:
     jobs = operands_of(call)
     changes = read_changes(call)
-    if changes == Changes():
-        raise UsageFault("there is nothing to change")
     return call.act(lambda ids: Alter(jobs=ids, changes=changes), jobs)
 
 

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from qbatch.cli.pbs.command import (
+    BAD_HOST,
     Call,
     Command,
     CommandFault,
@@ -25,6 +26,7 @@ from qbatch.cli.pbs.submission import (
 )
 from qbatch.cli.pbs.text import ctime
 from qbatch.client import ClientSession
+from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Done, Outcomes, SubmissionRecord
 from qbatch.wire.requests import Spec, Submit, Upload, Wait
 
@@ -232,7 +234,13 @@ def _act(call: Call) -> int:
         call.write("\n".join(lines) + "\n")
         return 0
     spec = uploaded(call.session, spec)
-    job = call.ask(Submit(spec=spec), SubmissionRecord).job
+    try:
+        job = call.ask(Submit(spec=spec), SubmissionRecord).job
+    except Refusal as refusal:
+        if refusal.pbs != BAD_HOST:
+            raise
+        call.here.err.write("Unknown Host.\n")
+        raise CommandFault(str(refusal), BAD_HOST % 256) from None
     if not is_quiet:
         call.write(f"{job}\n")
     if not spec.is_blocking:

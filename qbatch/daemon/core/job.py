@@ -86,8 +86,8 @@ SUBSTATES = {
 USER_HOLD, OTHER_HOLD, SYSTEM_HOLD, DEPENDENCY_HOLD = 1, 2, 4, 8
 """Reasons for which a job is held; a job waits in state H while any is set."""
 
-HOLD_LETTERS = {"u": USER_HOLD, "o": OTHER_HOLD, "s": SYSTEM_HOLD}
-"""The letters of ``qhold -h``; a dependency shows as ``s``."""
+HOLD_LETTERS = {"s": SYSTEM_HOLD, "o": OTHER_HOLD, "u": USER_HOLD}
+"""The letters of ``qhold -h`` in the order of OpenPBS; a dependency shows as ``s``."""
 
 
 class Listed(dict[str, str]):

@@ -95,9 +95,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> Steps[JobKey]
     else:
         flow.settle(core, job)
     if not can_run:
-        yield from flow.delete(
-            core, job, is_forced=False, grace=0, message="a dependency can never be met"
-        )
+        yield from flow.delete(core, job, is_forced=False, grace=0, message=dependencies.UNMET)
     return job_key
 
 
@@ -422,7 +420,7 @@ def check_server(core: Core, server: str, host: str) -> None:
     ):
         raise Refusal(
             "unknown-server",
-            f"cannot connect to server {server} (errno=15008); this one is {settings.name}",
+            f"cannot connect to server {settings.name} (errno=15008): it is no server {server}",
         )
 
 
