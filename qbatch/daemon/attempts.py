@@ -145,6 +145,7 @@ def _environment(
         "LOGNAME": job.user,
         "SHELL": shell,
         **job.spec.variables,
+        "ENVIRONMENT": "BATCH",
         "PBS_ENVIRONMENT": "PBS_BATCH",
         "PBS_JOBID": identifier,
         "PBS_JOBNAME": job.name,
