@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -184,7 +185,7 @@ def test_signals_sent_at_any_time_arrive(world: World) -> None:
             )  # no shell but its own
             await until(lambda: (world.base / "on").exists())
             executor.signal("4.1", signal.SIGUSR2)
-            await until(lambda: "on" in open(executor.spools("4.1")[0]).read())
+            await until(lambda: "on" in Path(executor.spools("4.1")[0]).read_text())
             (world.base / "go").touch()
             assert (await world.end_of("4.1")).status == 3
 
