@@ -164,5 +164,21 @@ JOB_ATTRIBUTES = (
 )
 """All attributes; those that only ``-W`` sets come last."""
 
+ORDER = (
+    "Job_Name Job_Owner resources_used job_state queue server Account_Name Checkpoint ctime depend "
+    "Error_Path exec_host exec_vnode Execution_Time group_list Hold_Types interactive Join_Path "
+    "Keep_Files Mail_Points Mail_Users mtime Output_Path Priority qtime Remove_Files Rerunable "
+    "Resource_List schedselect stime start_time obittime comp_time session_id Shell_Path_List "
+    "sandbox jobdir stagein stageout substate User_List Variable_List comment etime umask block "
+    "run_count eligible_time Stageout_status Exit_status exit_status Submit_arguments submit_args "
+    "executable argument_list array array_id array_index array_state_count array_indices_submitted "
+    "array_indices_remaining estimated history_timestamp project release_nodes_on_stageout "
+    "tolerate_node_failures Submit_Host max_run_subjobs"
+).split()
+"""The attributes of a job in the order in which OpenPBS 23.06 shows them (master_job_attr_def.xml);
+others come last."""
+
+PLACE_OF = {name: place for place, name in enumerate(ORDER)}
+
 BY_LETTER = {attribute.letter: attribute for attribute in JOB_ATTRIBUTES if attribute.letter}
 BY_NAME = {attribute.name: attribute for attribute in JOB_ATTRIBUTES}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from qbatch.cli.pbs.text import MICROSECONDS, ctime
-from qbatch.wire.attributes import JOB_ATTRIBUTES
+from qbatch.wire.attributes import JOB_ATTRIBUTES, PLACE_OF
 from qbatch.wire.records import DEFAULT_PROJECT, HostRecord, JobRecord, QueueRecord, ServerRecord
 from qbatch.wire.resources import format_duration, format_size
 
@@ -107,7 +107,7 @@ def job_attributes(job: JobRecord, server: str = "", is_torque: bool = False) ->
     _add_time(found, "comp_time" if is_torque else "obittime", job.ended)
     _add(found, "session_id", job.session)
     _add_rest(found, job, is_torque)
-    return found
+    return sorted(found, key=lambda each: PLACE_OF.get(each.name, len(PLACE_OF)))
 
 
 def torque_hosts(job: JobRecord) -> str:
