@@ -46,9 +46,13 @@ NO_CONNECTION = 255
 MESSAGES = {
     UNKNOWN_JOB: "Unknown Job Id",
     FINISHED_JOB: "Job has finished",
-    NOT_PERMITTED: "Unauthorized Request",
+    NOT_PERMITTED: "Unauthorized Request ",
     BAD_STATE: "Request invalid for state of job",
     UNKNOWN_QUEUE: "Unknown queue",
+    15013: "Unknown/illegal signal name",
+    15015: "Cannot modify attribute while job running ",
+    15038: "job is not rerunnable",
+    15062: "Unknown node ",
 }
 """The texts of PBS for its error numbers; clients look for them."""
 
@@ -70,8 +74,12 @@ Result = TypeVar("Result", bound=msgspec.Struct)
 
 
 class UsageFault(Exception):  # noqa: N818 - a fault of the caller
-    """The command line is wrong; the command prints the message, if any, and the usage text, and
-    exits with 2."""
+    """The command line is wrong; the command prints the message, if any, a second line, if any, and
+    the usage text, and exits with 2."""
+
+    def __init__(self, message: str = "", second: str = "") -> None:
+        super().__init__(message)
+        self.second = second
 
 
 class CommandFault(Exception):  # noqa: N818 - a fault of the caller
@@ -228,6 +236,7 @@ class Call:
                 self._servers[server] = str(refusal)
         message = self._servers.get(server, "")
         if message:
+            self.here.err.write("Unknown Host.\n")
             self.complain(message, NO_CONNECTION)
         return not message
 
@@ -243,8 +252,8 @@ class Call:
             )
         elif error.pbs in (UNKNOWN_JOB, FINISHED_JOB):
             message = known
-        elif known and known.lower() not in text.lower():
-            message = f"{known} {job}" + (f" ({text})" if text else "")
+        elif known:
+            message = pbs_words(known, job, text)
         else:
             message = text or error.code
         if job and not re.search(rf"(?<![\w.]){re.escape(job)}(?!\w)", message):
@@ -287,7 +296,9 @@ class Command(NamedTuple):
     """A command: its name, its description (a line and further paragraphs), its usage text, its
     options and its action, which takes a call and returns the exit code.
 
-    ``flags``: long options without an argument, which neither POSIX nor PBS has.
+    ``usage``: as PBS prints it behind ``usage:``.  ``flags``: long options without an argument,
+    which neither POSIX nor PBS has.  ``torque``: letters that only Torque's dialect knows.
+    ``usage_code``: the exit code of wrong usage.
     """
 
     name: str
@@ -297,6 +308,16 @@ class Command(NamedTuple):
     action: Callable[[Call], int]
     stops_early: bool = False
     flags: tuple[str, ...] = ()
+    torque: str = ""
+    usage_code: int = 2
+
+    @property
+    def usage_text(self) -> str:
+        """What wrong usage prints: the text of PBS, to which the last line adds our long option."""
+        blanks = self.usage[: len(self.usage) - len(self.usage.lstrip())]
+        indent = blanks.strip("\n") if blanks else "       "
+        first = "usage:" if blanks.startswith("\t") else "usage: "
+        return f"{first}{self.usage}\n{indent}{self.name} --version | --help\n"
 
     def run(self, arguments: list[str], here: Surroundings | None = None) -> int:
         """Run the command and return the exit code; errors go to stderr."""
@@ -316,17 +337,20 @@ class Command(NamedTuple):
             early = self.stops_early or "POSIXLY_CORRECT" in here.environment
             end = arguments.index("--") if "--" in arguments else len(arguments)
             own = [word for word in arguments[:end] if word not in self.flags]
+            known = self.options
+            if not here.is_torque:
+                known = {each: known[each] for each in known if each not in self.torque}
             call = Call(
                 self.name,
-                parse_options([*own, *arguments[end:]], self.options, early),
+                parse_options([*own, *arguments[end:]], known, early),
                 here,
                 arguments,
             )
             call.flags = frozenset(arguments[:end]).intersection(self.flags)
             return self.action(call)
         except UsageFault as fault:
-            text, code = str(fault), 2
-            usage = f"usage: {self.usage}\n       {self.name} --help | --version\n"
+            text, code = str(fault), self.usage_code
+            usage = (f"{plain(fault.second)}\n" if fault.second else "") + self.usage_text
         except CommandFault as fault:
             text, code = str(fault), fault.code
         except NoDaemon as missing:
@@ -372,6 +396,18 @@ class Command(NamedTuple):
             os._exit(code)
 
 
+def pbs_words(known: str, job: str, text: str) -> str:
+    """Return the words of PBS and the name of the job, as PBS writes them, then what our text adds
+    to them."""
+    place = text.lower().find(known.strip().lower())
+    if place >= 0:
+        text = text[:place] + text[place + len(known.strip()) :]
+    if job:
+        text = re.sub(rf"(?<![\w.]){re.escape(job)}(?!\w)", "", text, count=1)
+    rest = " ".join(text.split()).lstrip(" :,")
+    return f"{known} {job}".rstrip() + (f": {rest}" if rest else "")
+
+
 def operands_of(call: Call, least: int = 1) -> list[str]:
     """Return the operands.
 
@@ -386,7 +422,7 @@ def operands_of(call: Call, least: int = 1) -> list[str]:
 
 def worded(refusal: Refusal) -> str:
     """Return the text of a refusal: that of PBS, if there is one, then that of the daemon."""
-    known, text = MESSAGES.get(refusal.pbs, ""), str(refusal)
+    known, text = MESSAGES.get(refusal.pbs, "").rstrip(), str(refusal)
     if known and known.lower() not in text.lower():
         return f"{known} ({text})" if text else known
     return text or refusal.code
@@ -404,12 +440,12 @@ def queue_of(destination: str) -> str:
 
 
 def command(
-    usage: str, options: Options | None = None
+    usage: str, options: Options | None = None, torque: str = ""
 ) -> Callable[[Callable[[Call], int]], Command]:
     """Return a decorator that makes a command from an action; the action's docstring becomes the
     description."""
     return lambda action: Command(
-        usage.partition(" ")[0], action.__doc__, usage, options or {}, action
+        usage.split()[0], action.__doc__, usage, options or {}, action, torque=torque
     )
 
 
@@ -429,7 +465,7 @@ def help_page(command: Command) -> str:
     import textwrap
 
     summary, paragraphs, options = help_of(command)
-    lines = [f"usage: {command.usage}", "", f"{summary[:1].upper()}{summary[1:]}."]
+    lines = [f"usage: {command.usage.strip()}", "", f"{summary[:1].upper()}{summary[1:]}."]
     for paragraph in paragraphs:
         lines += ["", *textwrap.wrap(paragraph.replace("``", ""), 100)]
     lines += ["", "options:"]

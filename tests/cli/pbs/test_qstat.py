@@ -181,7 +181,7 @@ def test_history_that_is_not_kept(shell: Shell) -> None:
 def test_options_that_do_not_go_together(options: list[str], shell: Shell) -> None:
     result = shell.run("qstat", *options)
     assert (result.code, result.out) == (2, "")
-    assert "\nusage: qstat [-f]" in result.err
+    assert "\nusage: \nqstat [-f]" in result.err
     assert not shell.server.requests
 
 
