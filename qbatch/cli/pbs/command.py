@@ -313,11 +313,12 @@ class Command(NamedTuple):
 
     @property
     def usage_text(self) -> str:
-        """What wrong usage prints: the text of PBS, to which the last line adds our long option."""
+        """What wrong usage prints: the text of PBS, then our long option."""
         blanks = self.usage[: len(self.usage) - len(self.usage.lstrip())]
         indent = blanks.strip("\n") if blanks else "       "
         first = "usage:" if blanks.startswith("\t") else "usage: "
-        return f"{first}{self.usage}\n{indent}{self.name} --version | --help\n"
+        own = "".join(f"{indent}{self.name} {option}\n" for option in ("--version", "--help"))
+        return f"{first}{self.usage}\n{own}"
 
     def run(self, arguments: list[str], here: Surroundings | None = None) -> int:
         """Run the command and return the exit code; errors go to stderr."""
@@ -405,7 +406,9 @@ def pbs_words(known: str, job: str, text: str) -> str:
     if job:
         text = re.sub(rf"(?<![\w.]){re.escape(job)}(?!\w)", "", text, count=1)
     rest = " ".join(text.split()).lstrip(" :,")
-    return f"{known} {job}".rstrip() + (f": {rest}" if rest else "")
+    if not job:
+        return f"{known} {rest}".rstrip()
+    return f"{known} {job}" + (f": {rest}" if rest else "")
 
 
 def operands_of(call: Call, least: int = 1) -> list[str]:

@@ -112,7 +112,7 @@ def _row(job: JobRecord, now: int, look: Look) -> str:
         )
     if look.has_comments:
         line += f"   {_comment_text(comment_of(job), look.is_wide)}\n"
-    if look.has_estimates and job.no_estimate:
+    if look.has_estimates and job.no_estimate and job.state != "H":
         line += f"   {_comment_text(f'No forecast: {job.no_estimate}', look.is_wide)}\n"
     return line if line.endswith("\n") else line + "\n"
 

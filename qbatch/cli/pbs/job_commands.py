@@ -130,7 +130,9 @@ def qorder(call: Call) -> int:
         except Refusal as refusal:
             if refusal.pbs != UNKNOWN_JOB:
                 raise
-            call.complain(f"{MESSAGES[UNKNOWN_JOB]} {jobs[0]} or {jobs[1]}", code_of(refusal.pbs))
+            server = refusal.job.partition(".")[2]
+            both = " or ".join(job if "." in job else f"{job}.{server}" for job in jobs)
+            call.complain(f"{MESSAGES[UNKNOWN_JOB]} {both}", code_of(refusal.pbs))
     return call.code
 
 

@@ -32,6 +32,9 @@ from qbatch.wire.resources import (
 TERMINATED = "terminated"
 """The word with which the comment of a deleted job begins."""
 
+SUBSTATE_BEGINNING = 41
+"""The substate of a job of which the script is not known to run yet (OpenPBS job.h)."""
+
 SUBSTATE_TERMINATED, SUBSTATE_FINISHED, SUBSTATE_FAILED = 91, 92, 93
 """Substates of ended jobs (OpenPBS job.h)."""
 
@@ -394,6 +397,8 @@ def _substate(core: Core, job: BatchJob) -> int:
     """Return the substate as OpenPBS has it: of an ended job, whether it finished, failed or was
     terminated."""
     if job.final is None or job.is_array:
+        if job.state is BatchState.RUNNING and job.attempt is not None and not job.attempt.session:
+            return SUBSTATE_BEGINNING
         is_queued = letter_of(core, job) == BatchState.QUEUED.letter
         return SUBSTATES[BatchState.QUEUED if is_queued else job.state]
     if job.ending == "deleted":

@@ -43,7 +43,7 @@ def test_exit_codes_and_signals(
     assert (end.status, end.why) == (status, "")
     said, *shell = world.text("1.1.e").splitlines()
     assert (world.text("1.1.o"), said) == ("said\n", "complained")
-    name = f"{world.root / '1.1/script'}"
+    name = f"{world.root / '1.1/1.1.SC'}"
     if status == 137:
         assert re.fullmatch(rf".*: line 1: +\d+ Killed +{re.escape(name)}", shell[0])
     else:
@@ -55,12 +55,12 @@ def test_exit_codes_and_signals(
 
 def test_first_line_names_the_interpreter_else_the_shell_runs_the_file(world: World) -> None:
     assert world.run(PYTHON + "import sys; print(sys.argv, 6 * 7)", "1.1").status == 0
-    assert world.text("1.1.o") == f"[{str(world.root / '1.1/script')!r}] 42\n"
+    assert world.text("1.1.o") == f"[{str(world.root / '1.1/1.1.SC')!r}] 42\n"
     assert world.run("print(6 * 7)", "2.1", shell=sys.executable).status == 0
     assert world.text("2.1.o") == "42\n"
     # saga: an empty line before it.
     assert world.run("\n#!/bin/false\necho $0 $1", "3.1").status == 0
-    assert world.text("3.1.o") == f"{world.root / '3.1/script'}\n"
+    assert world.text("3.1.o") == f"{world.root / '3.1/3.1.SC'}\n"
 
 
 def test_plain_command_without_a_shell(world: World) -> None:
@@ -86,7 +86,7 @@ def test_the_script_is_a_child_of_its_login_shell(world: World, shell: str) -> N
     if shell.endswith("bash"):
         script += "shopt -q login_shell || echo no login shell\n"
     world.run(script, shell=shell, environment={"PATH": "/usr/bin:/bin", "HOME": "/nowhere"})
-    lines = [f"{world.root / '1.1/script'}", "not a tty", f"-{os.path.basename(shell)}", "leader"]
+    lines = [f"{world.root / '1.1/1.1.SC'}", "not a tty", f"-{os.path.basename(shell)}", "leader"]
     assert world.text("1.1.o").splitlines() == lines + ["no login shell"] * shell.endswith("bash")
 
 
@@ -426,7 +426,7 @@ def test_a_script_without_a_first_line_gets_what_the_profile_exports(
     path, found, name = world.text("1.1.o").splitlines()
     assert path == "/modules /opt/ours:/usr/bin:/bin"
     assert found != "0"  # a function that is not exported
-    assert name == f"{world.root / '1.1/script'} a b"
+    assert name == f"{world.root / '1.1/1.1.SC'} a b"
     assert world.text("1.1.e") == "profile read\n"
 
 
@@ -443,7 +443,7 @@ def test_a_shell_that_the_first_line_names_gets_what_the_profile_exports(
     assert world.text("1.1.o").splitlines() == [
         "module load gcc",
         "/modules /opt/ours:/usr/bin:/bin",
-        f"{world.root / '1.1/script'} a b",
+        f"{world.root / '1.1/1.1.SC'} a b",
     ]
 
 

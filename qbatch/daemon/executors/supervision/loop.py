@@ -138,7 +138,7 @@ class Supervision:
             self._finish(NOT_STARTED, why)
         elif self.reason in ("", "stop"):
             if code in script.NOT_FOUND and self.attempt["script"] is not None:
-                missing = script.missing_interpreter(self.path)
+                missing = script.missing_interpreter(self.attempt, self.path)
                 if missing:
                     write_message(self.handles[1], missing)
                 why = why or missing

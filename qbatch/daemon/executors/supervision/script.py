@@ -41,6 +41,11 @@ of a carriage return."""
 PIPE_BYTES, F_SETPIPE_SZ = 65_536, 1031
 
 
+def script_name(attempt: dict[str, Any]) -> str:
+    """Return the name of the script's file: that of the job, as in OpenPBS."""
+    return f"{attempt['job_id']}{files.SCRIPT_ENDING}".replace("/", "_")
+
+
 def write_job_files(directory: int, attempt: dict[str, Any]) -> None:
     """Write the script, the node file and the allocation of the job, and make its temporary
     directory."""
@@ -53,14 +58,14 @@ def write_job_files(directory: int, attempt: dict[str, Any]) -> None:
                 f"the script {source}: {error.strerror}; submit the job again"
             ) from None
         target = os.open(
-            files.SCRIPT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700, dir_fd=directory
+            script_name(attempt), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700, dir_fd=directory
         )
         with open(whole, "rb", buffering=0) as reader, open(target, "wb") as writer:
             while part := reader.read(1 << 20):
                 writer.write(part)
     elif attempt["script"] is not None:
         text = attempt["script"].encode(attempt.get("encoding", "utf-8"))
-        files.write(files.SCRIPT, text, directory, files.NEW, 0o700)
+        files.write(script_name(attempt), text, directory, files.NEW, 0o700)
     nodes = "".join(f"{line}\n" for line in attempt["node_file"])
     files.write(files.NODES, nodes.encode("utf-8"), directory, files.NEW)
     files.write(
@@ -180,7 +185,7 @@ def command_of(attempt: dict[str, Any], path: str, environment: dict[str, str]) 
     if script is None:
         command = [str(argument) for argument in attempt["argv"]]
         return Command(command[0] if command else "", command)
-    name, shell = f"{path}/{files.SCRIPT}", str(attempt["shell"] or "/bin/sh")
+    name, shell = f"{path}/{script_name(attempt)}", str(attempt["shell"] or "/bin/sh")
     arguments = [str(argument) for argument in attempt.get("arguments", ())]
     own = _interpreter(name)
     kind = os.path.basename(shell)
@@ -226,10 +231,10 @@ def open_input(text: str) -> int:
     return reader
 
 
-def missing_interpreter(path: str) -> str:
+def missing_interpreter(attempt: dict[str, Any], path: str) -> str:
     """Return what is wrong with the ``#!`` line of the script of a run directory, if it names no
     program."""
-    own = _interpreter(f"{path}/{files.SCRIPT}")
+    own = _interpreter(f"{path}/{script_name(attempt)}")
     return (
         f"no interpreter {own[0]!r} (its first line)" if own and not os.path.exists(own[0]) else ""
     )
