@@ -3,6 +3,7 @@ Pure functions."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -132,6 +133,20 @@ def torque_hosts(job: JobRecord) -> str:
     return "+".join(found)
 
 
+def comment_of(job: JobRecord) -> str:
+    """Return the comment that ``qstat`` shows: when and where the job runs and how it ended, in the
+    words of OpenPBS, then what else is known."""
+    if job.started is None or not job.exec_vnode or job.state == "S" or job.is_array:
+        return job.comment
+    begun = time.strftime("%a %b %d at %H:%M", time.localtime(job.started // MICROSECONDS))
+    ran = f"Job run at {begun} on {job.exec_vnode}"
+    if job.ended is not None:
+        if job.comment.startswith("terminated"):
+            return f"{ran} and {job.comment}"
+        ran += " and failed" if job.exit_status else " and finished"
+    return f"{ran}; {job.comment}" if job.comment else ran
+
+
 def _with_host(path: str, owner: str) -> str:
     """Return an absolute path as PBS shows it, ``host:path``, with the host of the submission."""
     host = owner.partition("@")[2]
@@ -154,20 +169,22 @@ def price_text(price: int) -> str:
 
 
 def _add_rest(found: list[Attribute], job: JobRecord, is_torque: bool) -> None:
-    if job.started is not None:
+    if job.started is not None and not is_torque:
         _add(found, "jobdir", job.directory)
+        _add(found, "Stageout_status", job.stageout)
     _add(found, "substate", job.substate)
     _add(found, "Variable_List", variable_list(job.variables))
-    _add(found, "comment", job.comment)
+    _add(found, "comment", comment_of(job))
     _add_time(found, "etime", job.eligible)
     _add(found, "umask", None if job.umask is None else f"{job.umask:o}")
-    _add(found, "run_count", job.run_count)
+    _add(found, "run_count", job.run_count or None)
     _add(found, "exit_status" if is_torque else "Exit_status", job.exit_status)
     _add(found, "group_list", job.group_list)
     _add(found, "Submit_arguments" if not is_torque else "submit_args", job.submit_arguments)
     if job.ended is not None and not is_torque:
         _add(found, "history_timestamp", job.ended // MICROSECONDS)
     _add(found, "project", job.project or DEFAULT_PROJECT)
+    _add(found, "submit_host" if is_torque else "Submit_Host", job.owner.partition("@")[2])
     if job.is_blocking:
         _add(found, "block", "True")
     if job.is_array:
@@ -223,6 +240,7 @@ def queue_attributes(queue: QueueRecord) -> list[Attribute]:
                 None if queue.max_walltime is None else format_duration(queue.max_walltime),
             ),
             ("resources_default", "walltime", default),
+            *(("resources_assigned", name, value) for name, value in queue.assigned.items()),
             ("route_destinations", "", ",".join(queue.destinations)),
             ("acl_users", "", ",".join(queue.users)),
             ("comment", "", queue.comment),
@@ -233,7 +251,11 @@ def queue_attributes(queue: QueueRecord) -> list[Attribute]:
 
 
 def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
-    """Return the attributes of the server that ``qstat -B -f`` shows; ``version``: that of PBS."""
+    """Return the attributes of the server that ``qstat -B -f`` shows; ``version``: that of PBS.
+
+    Those of OpenPBS are shown as far as they hold here.
+    """
+    owners = dict.fromkeys(name for name in (server.owner, *server.managers) if name)
     return _attributes(
         [
             ("server_state", "", server.state),
@@ -241,12 +263,26 @@ def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
             ("scheduling", "", server.state not in ("Idle", "Paused")),
             ("total_jobs", "", server.total),
             ("state_count", "", state_counts(server.counts)),
-            ("managers", "", ",".join(server.managers)),
+            ("managers", "", ",".join(f"{name}@*" if "@" not in name else name for name in owners)),
             ("operators", "", ",".join(server.operators)),
             ("default_queue", "", server.default_queue),
-            ("job_history_enable", "", server.is_history_kept),
+            ("mailer", "", server.mail_command),
+            ("query_other_jobs", "", True),
+            ("resources_default", "ncpus", 1),
+            ("default_chunk", "ncpus", 1),
+            *(("resources_assigned", name, value) for name, value in server.assigned.items()),
             ("comment", "", "; ".join(server.problems)),
+            ("flatuid", "", True),
+            ("resv_enable", "", False),
+            ("max_array_size", "", server.max_array or None),
             ("pbs_version", "", version),
+            ("eligible_time_enable", "", False),
+            ("job_history_enable", "", server.is_history_kept),
+            (
+                "job_history_duration",
+                "",
+                None if server.history_kept is None else format_duration(server.history_kept),
+            ),
             ("qbatch_version", "", server.version),
             ("qbatch_policy", "", server.policy),
             (
@@ -258,8 +294,8 @@ def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
     )
 
 
-def host_attributes(host: HostRecord, version: str) -> list[Attribute]:
-    """Return the attributes of a host that ``pbsnodes`` shows; ``version``: that of PBS."""
+def host_attributes(host: HostRecord) -> list[Attribute]:
+    """Return the attributes of a host that ``pbsnodes`` shows."""
     slots = [f"{job}/{place}" for place, job in enumerate(host.jobs)]
     return _attributes(
         [
@@ -272,12 +308,15 @@ def host_attributes(host: HostRecord, version: str) -> list[Attribute]:
             ("resources_available", "host", host.name),
             ("resources_available", "mem", format_size(host.memory) if host.memory else None),
             ("resources_available", "ncpus", host.cpus),
-            ("resources_available", "pool", host.pool),
+            ("resources_available", "pool", host.pool if host.has_other_pools else ""),
             ("resources_available", "vnode", host.name),
-            ("resources_assigned", "mem", format_size(host.memory_used) if host.memory else None),
+            ("resources_assigned", "accelerator_memory", "0kb"),
+            ("resources_assigned", "hbmem", "0kb"),
+            ("resources_assigned", "mem", format_size(host.memory_used)),
+            ("resources_assigned", "naccelerators", 0),
             ("resources_assigned", "ncpus", host.cpus_used),
-            ("queue", "", ",".join(host.queues) if len(host.queues) == 1 else ""),
-            ("pbs_version", "", version),
+            ("resources_assigned", "vmem", "0kb"),
+            ("queue", "", host.own_queue),
             ("resv_enable", "", True),
             ("sharing", "", "default_shared"),
             ("comment", "", host.comment),

@@ -24,7 +24,7 @@ _PLAIN = (
 )
 _WIDE = (
     "Job id                         Name            User             Time Use S Queue\n"
-    "------------------------------ --------------- ---------------  -------- - ---------------\n",
+    "-----------------------------  --------------- ---------------  -------- - ---------------\n",
     "%-30s %-15s %-15s  %8s %1s %-15s\n",
     (30, 15, 15, 15),
 )
@@ -105,7 +105,14 @@ def queue_table(queues: Iterable[QueueRecord]) -> str:
         flags = ["yes" if value else "no" for value in (queue.enabled, queue.started)]
         rows.append(
             _QUEUE_ROW
-            % (cell(queue.name, 16), most, total, *flags, *_counts(queue.counts), queue.kind[:4])
+            % (
+                cell(queue.name, 16),
+                most,
+                total,
+                *flags,
+                *_counts(queue.counts),
+                cell(queue.kind, 4),
+            )
         )
     header = (
         "Queue              Max   Tot Ena Str   Que   Run   Hld   Wat   Trn   Ext Type\n"

@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from qbatch.daemon.core.faults import take_fault
-from qbatch.daemon.core.job import BatchJob
-from qbatch.daemon.core.records import brief_record, full_record, used_texts, with_excess
+from qbatch.daemon.core.job import BatchJob, BatchState
+from qbatch.daemon.core.records import (
+    brief_record,
+    full_record,
+    letter_of,
+    used_texts,
+    with_excess,
+)
 from qbatch.daemon.core.state import Actor, has_finished, shown
 from qbatch.daemon.forecasts import Made
 from qbatch.daemon.handlers.verbs import handles, is_operator
@@ -168,7 +174,9 @@ class _Page:
             record = msgspec.structs.replace(
                 record, used=texts, comment=with_excess(core, job, record.comment, used)
             )
-        if not self.request.is_brief and not record.comment and job.is_waiting and not job.is_array:
+        # OpenPBS says nothing about a job that is held: its state says it.
+        is_to_explain = job.is_waiting and job.state is not BatchState.HELD and not job.is_array
+        if not self.request.is_brief and not record.comment and is_to_explain:
             record = msgspec.structs.replace(
                 record, comment=self.service.forecasts.short_reason(job)
             )
@@ -214,7 +222,7 @@ class _Page:
                         and after.member != ARRAY
                     ):
                         continue
-                    if self._is_wanted(each.user, each.queue, each.state.letter, False):
+                    if self._is_wanted(each.user, each.queue, letter_of(self.core, each), False):
                         yield each
 
     def _on_hosts(self, after: JobKey) -> Iterator[BatchJob]:

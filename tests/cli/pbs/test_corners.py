@@ -48,7 +48,7 @@ NO_SERVER = "cannot connect to server x (errno=15008); this one is qbatch"
 def test_a_server_that_is_not_this_one_cannot_be_connected_to(line: str, shell: Shell) -> None:
     command, *arguments = line.split()
     arguments = [argument.replace("_", " ") for argument in arguments]
-    assert shell.run(command, *arguments) == (255, "", f"{command}: {NO_SERVER}\n")
+    assert shell.run(command, *arguments) == (255, "", f"Unknown Host.\n{command}: {NO_SERVER}\n")
 
 
 @pytest.mark.parametrize("server", ["qbatch", "localhost"])
@@ -75,7 +75,7 @@ def test_this_server_may_be_named(server: str, shell: Shell) -> None:
 def test_the_operands_of_this_server_are_answered_next_to_those_of_others(shell: Shell) -> None:
     result = shell.run("qstat", "1", "2@x", "batch@x")
     assert [line.split()[0] for line in result.out.splitlines()[2:]] == ["1.qbatch"]
-    assert (result.code, result.err) == (255, f"qstat: {NO_SERVER}\n" * 2)
+    assert (result.code, result.err) == (255, f"Unknown Host.\nqstat: {NO_SERVER}\n" * 2)
 
 
 def test_torque_says_of_a_completed_job_that_it_is_complete(shell: Shell) -> None:

@@ -34,8 +34,9 @@ default_walltime = "1:00:00"
 """
 """The site at which the answers were recorded."""
 
-_LEFT = 5
-"""Held jobs that earlier scripts had left in P's queue when those scripts were typed."""
+_LEFT = 4
+"""Held jobs that earlier scripts had left in P's queue when those scripts were typed, beside the
+one that ``qsub -h -z`` leaves."""
 
 
 class Difference(NamedTuple):

@@ -121,13 +121,16 @@ def _without_numbers(text: str, site: Site) -> str:
         return f"ID{found[2] or ''}.vm{blanks}"
 
     text = re.sub(rf"\b(\d+)(\[\d*\])?\.{re.escape(site.server)}\b( *)", identifier, text)
+    text = _SESSION.sub(lambda found: found[1] + "SESS".rjust(len(found[2])), text)
     for pattern, word in _WORDS:
         text = re.sub(pattern, word, text)
     return text
 
 
+_SESSION = re.compile(r"(?m)^(ID\S*\.vm +\S+ +\S+ +\S+)( +\d+)(?= +\d+ +\d+ )")
+
 _WORDS = (
-    (r"/\S*/jobs/(ID\S*\.vm\.SC)", r"/var/spool/pbs_n1/mom_priv/jobs/\1"),
+    (r"/\S*/(ID\S*\.vm\.SC)", r"/var/spool/pbs_n1/mom_priv/jobs/\1"),
     (rf"\b(?:{_DAYS}) (?:{_MONTHS}) [ \d]\d \d\d:\d\d:\d\d \d{{4}}", "DATE"),
     (rf"\b(?:{_DAYS}) (?:{_MONTHS}) [ \d]\d at (?:\d\d:\d\d|HH:MM)", "Fri Nov 27 at HH:MM"),
     (r"\b\d\d/\d\d/\d{4} \d\d:\d\d:\d\d", "DATE"),
