@@ -121,6 +121,8 @@ def _without_numbers(text: str, site: Site) -> str:
         return f"ID{found[2] or ''}.vm{blanks}"
 
     text = re.sub(rf"\b(\d+)(\[\d*\])?\.{re.escape(site.server)}\b( *)", identifier, text)
+    # Where it is broken depends on the length of PATH.
+    text = _VARIABLES.sub(lambda found: found[0].replace("\n\t", ""), text)
     text = _SESSION.sub(lambda found: found[1] + "SESS".rjust(len(found[2])), text)
     for pattern, word in _WORDS:
         text = re.sub(pattern, word, text)
@@ -129,7 +131,11 @@ def _without_numbers(text: str, site: Site) -> str:
 
 _SESSION = re.compile(r"(?m)^(ID\S*\.vm +\S+ +\S+ +\S+)( +\d+)(?= +\d+ +\d+ )")
 
+_VARIABLES = re.compile(r"(?m)^    Variable_List = .*(?:\n\t.*)*")
+
 _WORDS = (
+    (r'(?<=PBS_O_PATH)(=|":\t")[^,"\\]+', r"\1PATH"),
+    (r"(?<=/var/mail/)\w+", _USER),
     (r"/\S*/(ID\S*\.vm\.SC)", r"/var/spool/pbs_n1/mom_priv/jobs/\1"),
     (rf"\b(?:{_DAYS}) (?:{_MONTHS}) [ \d]\d \d\d:\d\d:\d\d \d{{4}}", "DATE"),
     (rf"\b(?:{_DAYS}) (?:{_MONTHS}) [ \d]\d at (?:\d\d:\d\d|HH:MM)", "Fri Nov 27 at HH:MM"),
