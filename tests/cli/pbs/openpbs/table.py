@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import secrets
+import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -37,6 +39,9 @@ default_walltime = "1:00:00"
 _LEFT = 4
 """Held jobs that earlier scripts had left in P's queue when those scripts were typed, beside the
 one that ``qsub -h -z`` leaves."""
+
+
+_LETTERS = len("/home/pbsuser1") - len("/tmp/")
 
 
 class Difference(NamedTuple):
@@ -84,11 +89,15 @@ def not_yet() -> set[Difference]:
 
 
 @contextmanager
-def our_site(directory: Path, name: str) -> Iterator[Site]:
-    """Give a site with the hosts, the queue and the names of P, served by qbatch."""
-    place = directory / name
-    home = place / "home"
-    home.mkdir(parents=True)
+def our_site(place: Path, letters: int) -> Iterator[Site]:
+    """Give a site with the hosts, the queue and the names of P, served by qbatch.
+
+    The path of its home directory ends with that many letters, so that long lines are broken where
+    P breaks them.
+    """
+    place.mkdir()
+    home = Path("/tmp", secrets.token_hex(letters)[:letters])
+    home.mkdir(mode=0o700)
     daemon = Daemon(place, config=CONFIG)
     os.environ["HOME"], before = str(home), os.environ["HOME"]
     try:
@@ -111,6 +120,7 @@ def our_site(directory: Path, name: str) -> Iterator[Site]:
         yield Site("vm", os.uname().nodename, user, home, environment)
     finally:
         daemon.kill()
+        shutil.rmtree(home)
 
 
 def answered(directory: Path) -> list[Answer]:
@@ -119,11 +129,11 @@ def answered(directory: Path) -> list[Answer]:
     alone = [place for place, script in enumerate(scripts) if is_alone(place, script)]
     others = [place for place in range(len(scripts)) if place not in set(alone)]
     found: dict[int, Answer] = {}
-    with our_site(directory, "alone") as site:
+    with our_site(directory / "alone", _LETTERS) as site:
         type_all(site, ["echo sleep 1 | qsub -h"] * _LEFT, 1, own_directories=False)
         given = type_all(site, [scripts[place] for place in alone], 1, own_directories=False)
         found.update(zip(alone, given, strict=True))
-    with our_site(directory, "others") as site:
+    with our_site(directory / "others", _LETTERS - len("/s000")) as site:
         given = type_all(site, [scripts[place] for place in others], 4)
         found.update(zip(others, given, strict=True))
     return [found[place] for place in range(len(scripts))]

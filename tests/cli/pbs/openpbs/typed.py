@@ -76,7 +76,7 @@ def type_all(
     def one(place: int) -> Answer:
         directory = site.home
         if own_directories:
-            directory = site.home / f"script{place}"
+            directory = site.home / f"s{place:03d}"
             directory.mkdir()
         return normalised(site, directory, type_script(site, scripts[place], directory))
 
@@ -121,9 +121,8 @@ def _without_numbers(text: str, site: Site) -> str:
         return f"ID{found[2] or ''}.vm{blanks}"
 
     text = re.sub(rf"\b(\d+)(\[\d*\])?\.{re.escape(site.server)}\b( *)", identifier, text)
-    # Where it is broken depends on the length of PATH.
-    text = _VARIABLES.sub(lambda found: found[0].replace("\n\t", ""), text)
     text = _SESSION.sub(lambda found: found[1] + "SESS".rjust(len(found[2])), text)
+    text = _VARIABLES.sub(lambda found: found[0].replace("\n\t", ""), text)
     for pattern, word in _WORDS:
         text = re.sub(pattern, word, text)
     return text
@@ -132,10 +131,13 @@ def _without_numbers(text: str, site: Site) -> str:
 _SESSION = re.compile(r"(?m)^(ID\S*\.vm +\S+ +\S+ +\S+)( +\d+)(?= +\d+ +\d+ )")
 
 _VARIABLES = re.compile(r"(?m)^    Variable_List = .*(?:\n\t.*)*")
+"""The environment of a submission: where its lines break depends on the length of PATH."""
 
 _WORDS = (
-    (r'(?<=PBS_O_PATH)(=|":\t")[^,"\\]+', r"\1PATH"),
-    (r"(?<=/var/mail/)\w+", _USER),
+    (r"PBS_O_INTERACTIVE_\w+=[^,\\\n]*\\?,", ""),  # how P's interactive jobs are connected
+    (r'"PBS_O_INTERACTIVE_\w+":\s*"[^"]*",\n\t*', ""),
+    (r"PBS_O_PATH=[^,\\\n]*", "PBS_O_PATH=PATH"),
+    (r'"PBS_O_PATH":\t"[^"]*"', '"PBS_O_PATH":\t"PATH"'),
     (r"/\S*/(ID\S*\.vm\.SC)", r"/var/spool/pbs_n1/mom_priv/jobs/\1"),
     (rf"\b(?:{_DAYS}) (?:{_MONTHS}) [ \d]\d \d\d:\d\d:\d\d \d{{4}}", "DATE"),
     (rf"\b(?:{_DAYS}) (?:{_MONTHS}) [ \d]\d at (?:\d\d:\d\d|HH:MM)", "Fri Nov 27 at HH:MM"),
