@@ -245,9 +245,10 @@ def parse_select(text: str) -> tuple[ChunkOf, ...]:
 def _chunk_of(chunks: Chunks) -> ChunkOf:
     """Return what these chunks take; one that asks for no processor takes one here."""
     values = dict(chunks.values)
-    procs = max(int(values.pop("ncpus", "1")), 1)
+    procs = max(_count(values.pop("ncpus", "1"), "ncpus", 0), 1)
     memory = parse_size(values.pop("mem", "0"))
-    slots, threads = int(values.pop("mpiprocs", "1")), int(values.pop("ompthreads", "0"))
+    slots = _count(values.pop("mpiprocs", "1"), "mpiprocs", 0)
+    threads = _count(values.pop("ompthreads", "0"), "ompthreads", 0)
     return ChunkOf(chunks.number, procs, memory, slots, threads, values)
 
 
