@@ -122,10 +122,10 @@ def unknown_resource(
                 "read-only",
                 f"Cannot set attribute, read only or insufficient permission  Resource_List.{name}",
             )
-        if name not in known and (not is_lenient or _near(name, known)):
+        if (name not in known or (name in UNCOUNTED and value.strip("0"))) and (
+            not is_lenient or _near(name, known)
+        ):
             return "unknown-resource", f"Unknown resource Resource_List.{name}{_hint(name, known)}"
-        if name in UNCOUNTED and value.strip("0") and not is_lenient:
-            return "unknown-resource", f"Unknown resource Resource_List.{name}{_NO_HOST}"
     is_of_nodes = "nodes" in resources
     in_chunk = [name for name, each in RESOURCES.items() if each.in_chunk]
     for chunk in demand.chunks:
@@ -138,11 +138,11 @@ def unknown_resource(
                     f'Resource invalid in "select" specification: {name} (write -l {name}={value})',
                 )
             words = _NODE_WORDS if is_of_nodes else in_chunk
-            what = "node property" if is_of_nodes else "resource"
-            if name not in words and (not is_lenient or _near(name, words)):
+            what = "node property" if is_of_nodes and name not in UNCOUNTED else "resource"
+            if (name not in words or (name in UNCOUNTED and value.strip("0"))) and (
+                not is_lenient or _near(name, words)
+            ):
                 return "unknown-resource", f"Unknown {what}: {name}{_hint(name, words)}"
-            if name in UNCOUNTED and value.strip("0") and not is_lenient:
-                return "unknown-resource", f"Unknown resource: {name}{_NO_HOST}"
     return None
 
 
@@ -156,10 +156,14 @@ def _near(name: str, known: Collection[str]) -> str:
     """Return the known name of which this one may be a misspelling; empty if there is none."""
     from difflib import get_close_matches
 
+    if name in UNCOUNTED:
+        return ""
     return next(iter(get_close_matches(known_name(name), known, n=1, cutoff=0.8)), "")
 
 
 def _hint(name: str, known: Collection[str]) -> str:
+    if name in UNCOUNTED:
+        return _NO_HOST
     near = _near(name, known)
     if near:
         return f" (did you mean {near!r}?)"

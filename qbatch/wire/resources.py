@@ -21,6 +21,7 @@ from qbatch.wire.resource_values import (
     check_value,
     known_name,
     plain_select,
+    read_seconds,
     read_select,
     shown,
     summed,
@@ -89,14 +90,11 @@ def split_list(text: str) -> list[tuple[str, str | None]]:
     Raises:
         ValueError: a quote is not closed, or a name is missing.
     """
-    parts, quote, letters = [""], "", list(text)
-    place = 0
-    while place < len(letters):
-        letter = letters[place]
-        place += 1
-        if letter == "\\" and quote != "'" and letters[place : place + 1] in (['"'], ["'"], [","]):
-            parts[-1] += letters[place]
-            place += 1
+    parts, quote, letters = [""], "", iter(text)
+    for letter in letters:
+        if letter == "\\" and quote != "'":
+            following = next(letters, "")
+            parts[-1] += following if following in ("'", '"', ",") else letter + following
         elif letter == quote:
             quote = ""
         elif not quote and letter in "\"'":
@@ -178,7 +176,10 @@ def parse_walltime(text: str) -> int:
     Raises:
         ValueError: the text has another form.
     """
-    return (parse_duration(text) + MICROSECONDS // 2) // MICROSECONDS * MICROSECONDS
+    try:
+        return read_seconds(text) * MICROSECONDS
+    except ValueError:  # what older versions of qbatch took
+        return (parse_duration(text) + MICROSECONDS // 2) // MICROSECONDS * MICROSECONDS
 
 
 _TWO = [f"{number:02d}" for number in range(100)]
@@ -245,9 +246,10 @@ def parse_select(text: str) -> tuple[ChunkOf, ...]:
 def _chunk_of(chunks: Chunks) -> ChunkOf:
     """Return what these chunks take; one that asks for no processor takes one here."""
     values = dict(chunks.values)
-    procs = max(int(values.pop("ncpus", "1")), 1)
+    procs = max(_count(values.pop("ncpus", "1"), "ncpus", 0), 1)
     memory = parse_size(values.pop("mem", "0"))
-    slots, threads = int(values.pop("mpiprocs", "1")), int(values.pop("ompthreads", "0"))
+    slots = _count(values.pop("mpiprocs", "1"), "mpiprocs", 0)
+    threads = _count(values.pop("ompthreads", "0"), "ompthreads", 0)
     return ChunkOf(chunks.number, procs, memory, slots, threads, values)
 
 
@@ -352,7 +354,7 @@ def parse_demand(resources: Mapping[str, str], *, is_torque: bool = False) -> De
                 f"Cannot be used with select or place: nodes, beside {name} (nodes=2#excl takes "
                 "whole hosts)",
             )
-    name = "nodes"
+    name = "nodes" if "nodes" in resources else "select"
     try:
         if "select" in resources:
             chunks = parse_select(resources["select"])

@@ -11,6 +11,7 @@ Source: OpenPBS qsub.c (get_script, make_argv) and check_job_script.c.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 OWN_PREFIX = "#QBATCH"
@@ -84,7 +85,8 @@ def scan(script: str, prefix: str = "#PBS") -> Directives:
                 place = end + 1
             if words := split_words(rest.rstrip()):
                 found.append(words)
-        elif (rest := _after(line.strip(), OWN_PREFIX)) is not None:
+        elif re.match(rf"{OWN_PREFIX}(\s|$)", line.strip()):
+            rest = line.strip()[len(OWN_PREFIX) :]
             own.append(split_words(rest))
         elif line.strip() and line.strip()[0] != "#" and line[0] != ":":
             break  # the first executable line

@@ -340,6 +340,7 @@ class Gathered:
         self.attributes: dict[str, str] = {}
         self.extra: dict[str, str] = {}
         self.letters: set[str] = set()
+        self.options: dict[str, str] = {}
 
     def take(self, options: list[tuple[str, str]], *, is_directive: bool = False) -> None:
         """Take options in order.  A resource that a directive names twice has its first value
@@ -357,7 +358,7 @@ class Gathered:
         for letter, value in options:
             if letter == "l":
                 if self.is_torque:
-                    value = _NO_PROCS.sub("", value)
+                    value = re.sub(",+", ",", _NO_PROCS.sub("", value)).strip(",")
                 try:
                     given = parse_resources(value)
                 except ValueError as error:
@@ -365,6 +366,9 @@ class Gathered:
                 resources = {**given, **resources} if is_directive else {**resources, **given}
             else:
                 self._take_one(letter, value)
+                self.options[letter] = value
+        if "J" in self.options and self.options.get("r", "y").strip() == "n":
+            raise UsageFault(" cannot submit non-rerunable Array Job")
         for name, value in resources.items() if self.is_torque else ():
             # A later select replaces an earlier nodes, and the other way round.
             other = {"select": "nodes", "nodes": "select"}.get(name, "")
@@ -405,8 +409,6 @@ class Gathered:
             )
         # -n, -V, -z and -I are in ``letters``.  -b (how long to try), -E (more variables) and -f
         # have no effect here.
-        if self.fields.get("is_rerunnable") is False and "J" in self.letters:
-            raise UsageFault(" cannot submit non-rerunable Array Job")
 
     def _take_form(self, letter: str, text: str, pattern: str, reason: str) -> None:
         if not re.fullmatch(pattern, text) or (letter == "p" and not -1024 <= int(text) <= 1023):

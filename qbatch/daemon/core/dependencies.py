@@ -295,9 +295,15 @@ def started(core: Core, key: JobKey) -> list[JobKey]:
     return [child for kind, child in waiting if kind == "after"]
 
 
-def ended(core: Core, key: JobKey, status: int) -> tuple[list[JobKey], list[Doomed]]:
+def ended(
+    core: Core, key: JobKey, status: int, *, is_aborted: bool = False
+) -> tuple[list[JobKey], list[Doomed]]:
     """Return the jobs with a dependency that the end of this job meets, and those with one that can
-    no longer be met."""
+    no longer be met.
+
+    ``is_aborted``: the job ends because its own dependency cannot be met; then no dependency on it
+    is met, not even ``afterany`` (OpenPBS req_register.c, depend_on_term).
+    """
     met: list[JobKey] = []
     doomed: list[Doomed] = []
     for kind, child in core.children.pop(key, ()):
@@ -305,7 +311,7 @@ def ended(core: Core, key: JobKey, status: int) -> tuple[list[JobKey], list[Doom
             doomed.append(
                 (child, f"only one job of its set runs (depend=runone), and {core.id_of(key)} has")
             )
-        elif kind != "after" and _is_met(kind, status):
+        elif kind != "after" and not is_aborted and _is_met(kind, status):
             met.append(child)
         else:
             doomed.append(

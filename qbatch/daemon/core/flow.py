@@ -120,9 +120,9 @@ def _apply_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None
     and is deleted.
 
     ``doomed``: a list for the jobs that can never run, if the caller deletes them; a chain of
-    thousands must not recurse.
+    thousands must not recurse.  Such a job ends because of its own dependency.
     """
-    met, never = dependencies.ended(core, key, status)
+    met, never = dependencies.ended(core, key, status, is_aborted=doomed is not None)
     for child in met:
         _met(core, child)
     if doomed is not None:
