@@ -25,6 +25,11 @@ _NAMES_OF_EXTRA = {
     **{each.field: each.name for each in JOB_ATTRIBUTES},
     "init_dir": "init_work_dir",
 }
+_FIRST_VARIABLES = [
+    f"PBS_O_{name}"
+    for name in ("HOME", "LANG", "LOGNAME", "PATH", "MAIL", "SHELL", "TZ", "WORKDIR", "SYSTEM")
+]
+_LAST_VARIABLES = ("PBS_O_QUEUE", "PBS_O_HOST")
 _MOST_NUMBERS = 1000
 _TORQUE_STATES = {"F": "C", "X": "C", "M": "C", "B": "R", "U": "S"}
 _ARRAY_COUNTS = (("Queued", "QHW"), ("Running", "RSU"), ("Exiting", "E"), ("Expired", "XF"))
@@ -55,6 +60,15 @@ def variable_list(variables: Mapping[str, str]) -> str:
     backslash."""
     escapes = str.maketrans({"\\": "\\\\", ",": "\\,"})
     return ",".join(f"{name}={value.translate(escapes)}" for name, value in variables.items())
+
+
+def ordered_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables in the order of OpenPBS: those of the submission first, the two that the
+    server adds last."""
+    first = {name: variables[name] for name in _FIRST_VARIABLES if name in variables}
+    last = {name: variables[name] for name in _LAST_VARIABLES if name in variables}
+    others = {name: variables[name] for name in variables if name not in last}
+    return {**first, **others, **last}
 
 
 def array_counts(counts: Mapping[str, int]) -> str:
@@ -173,7 +187,7 @@ def _add_rest(found: list[Attribute], job: JobRecord, is_torque: bool) -> None:
         _add(found, "jobdir", job.directory)
         _add(found, "Stageout_status", job.stageout)
     _add(found, "substate", job.substate)
-    _add(found, "Variable_List", variable_list(job.variables))
+    _add(found, "Variable_List", variable_list(ordered_variables(job.variables)))
     _add(found, "comment", comment_of(job))
     _add_time(found, "etime", job.eligible)
     _add(found, "umask", None if job.umask is None else f"{job.umask:o}")

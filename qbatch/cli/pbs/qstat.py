@@ -350,7 +350,7 @@ class Listing:
         return alternate_table(jobs, server, self.now or int(time.time() * MICROSECONDS), look)
 
     def _json_text(self) -> str:
-        from qbatch.cli.pbs.format_attributes import job_attributes
+        from qbatch.cli.pbs.format_attributes import job_attributes, ordered_variables
         from qbatch.cli.pbs.format_full import json_document, json_object, json_value
 
         found: dict[str, object] = {}
@@ -360,7 +360,8 @@ class Listing:
             shown = found[job.id] = json_object(job_attributes(job, self.server))
             if job.variables:
                 shown["Variable_List"] = {
-                    name: json_value("", value) for name, value in job.variables.items()
+                    name: json_value("", value)
+                    for name, value in ordered_variables(job.variables).items()
                 }
             if self.options.is_torque and "Exit_status" in shown:
                 shown["exit_status"] = shown["Exit_status"]
