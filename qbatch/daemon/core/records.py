@@ -43,8 +43,8 @@ def limits_of(job: BatchJob) -> dict[str, float]:
     """Return the limits that a job asked for: ``cput`` and ``pcput`` in seconds, ``mem`` and
     ``vmem`` in bytes.
 
-    ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is enforced
-    or not as ``mem`` is.
+    In Torque, ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is
+    enforced or not as ``mem`` is.
     """
     resources = job.spec.resources
     limits: dict[str, float] = {}
