@@ -11,12 +11,15 @@ from qbatch.cli.pbs.submission import ATTRIBUTE_OPTIONS, Gathered, field_value, 
 from qbatch.wire.attributes import BY_NAME
 from qbatch.wire.requests import Alter, Changes
 
-USAGE = """\
-qalter [-a date_time] [-A account_string] [-c interval] [-e path]
-\t[-h hold_list] [-j y|n] [-k keep] [-l resource_list]
-\t[-m mail_options] [-M user_list] [-N jobname] [-o path] [-p priority]
-\t[-R o|e|oe] [-r y|n] [-S path] [-u user_list] [-W dependency_list]
-\t[-P project_name] job_identifier..."""
+USAGE = "\n\t".join(
+    (
+        "qalter [-a date_time] [-A account_string] [-c interval] [-e path]",
+        "[-h hold_list] [-j y|n] [-k keep] [-l resource_list]",
+        "[-m mail_options] [-M user_list] [-N jobname] [-o path] [-p priority]",
+        "[-R o|e|oe] [-r y|n] [-S path] [-u user_list] [-W dependency_list]",
+        "[-P project_name] job_identifier...",
+    )
+)
 """The usage text of OpenPBS."""
 
 

@@ -30,13 +30,16 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Done, Outcomes, SubmissionRecord
 from qbatch.wire.requests import Spec, Submit, Upload, Wait
 
-USAGE = """\
-qsub [-a date_time] [-A account_string] [-c interval]
-\t[-C directive_prefix] [-e path] [-f ] [-h ] [-I [-X]] [-j oe|eo] [-J X-Y[:Z]]
-\t[-k keep] [-l resource_list] [-m mail_options] [-M user_list]
-\t[-N jobname] [-o path] [-p priority] [-P project] [-q queue] [-r y|n]
-\t[-R o|e|oe] [-S path] [-u user_list] [-W otherattributes=value...]
-\t[-v variable_list] [-V ] [-z] [script | -- command [arg1 ...]]"""
+USAGE = "\n\t".join(
+    (
+        "qsub [-a date_time] [-A account_string] [-c interval]",
+        "[-C directive_prefix] [-e path] [-f ] [-h ] [-I [-X]] [-j oe|eo] [-J X-Y[:Z]]",
+        "[-k keep] [-l resource_list] [-m mail_options] [-M user_list]",
+        "[-N jobname] [-o path] [-p priority] [-P project] [-q queue] [-r y|n]",
+        "[-R o|e|oe] [-S path] [-u user_list] [-W otherattributes=value...]",
+        "[-v variable_list] [-V ] [-z] [script | -- command [arg1 ...]]",
+    )
+)
 """The usage text of OpenPBS."""
 
 NEVER_RAN = 3

@@ -137,7 +137,7 @@ _DEPENDENCIES = (
 )
 _OF_ARRAYS = ("afterarray", "afterokarray", "afternotokarray", "afteranyarray")
 _EARLY = "alrW"
-"""The options whose values ``qsub`` checks while it reads them (qsub.c, process_opts)."""
+"""The options that ``qsub`` checks while it reads them (qsub.c, process_opts)."""
 
 
 def illegal(letter: str, reason: str = "") -> UsageFault:

@@ -43,8 +43,8 @@ def limits_of(job: BatchJob) -> dict[str, float]:
     """Return the limits that a job asked for: ``cput`` and ``pcput`` in seconds, ``mem`` and
     ``vmem`` in bytes.
 
-    ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is enforced
-    or not as ``mem`` is.
+    In Torque, ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is
+    enforced or not as ``mem`` is.
     """
     resources = job.spec.resources
     limits: dict[str, float] = {}
@@ -360,7 +360,7 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         output=output_path(job, "out"),
         error=output_path(job, "err"),
         extra=spec.extra,
-        variables=_with_queue(spec.variables, queue) if spec.variables else queue,
+        variables={**spec.variables, **queue} if spec.variables else queue,
         **others,
     )
 
@@ -427,16 +427,6 @@ def directory_of(spec: Spec, identifier: str, home: str) -> str:
 @lru_cache(maxsize=64)
 def _queue_variable(queue: str) -> dict[str, str]:
     return {"PBS_O_QUEUE": queue}
-
-
-def _with_queue(variables: Mapping[str, str], queue: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a submission with its queue, which stands before the host, as in
-    OpenPBS."""
-    found = {**variables, **queue}
-    for name in ("PBS_O_QUEUE", "PBS_O_HOST"):
-        if name in found:
-            found[name] = found.pop(name)
-    return found
 
 
 def asked_queue(core: Core, job: BatchJob) -> str:

@@ -70,14 +70,18 @@ def sent(shell: Shell) -> object:
                 ),
             ),
         ),
-        ("qalter -t %5 2[]", requests.Alter(jobs=("2[]",), changes=requests.Changes(slot_limit=5))),
         (
-            "qalter -o /x/ -e host:/y -j oe -k o -m n -M a -S /bin/sh -A b -P c -c n 2",
+            "qalter -W max_run_subjobs=5 2[]",
+            requests.Alter(jobs=("2[]",), changes=requests.Changes(slot_limit=5)),
+        ),
+        ("qalter 1", requests.Alter(jobs=("1",), changes=requests.Changes())),
+        (
+            "qalter -o /x/ -e localhost:/y -j oe -k o -m n -M a -S /bin/sh -A b -P c -c n 2",
             requests.Alter(
                 jobs=("2",),
                 changes=requests.Changes(
                     output="/x/",
-                    error="host:/y",
+                    error="localhost:/y",
                     join="oe",
                     keep="o",
                     mail_points="n",
@@ -149,9 +153,8 @@ def test_options_of_torque_are_known_in_its_dialect_only(
         "qdisable",
         "qstart",
         "qstop",
-        "qalter 1",
+        "qalter",
         "qalter -t 5 1",
-        "qalter -l walltime=x 1",
         "qalter -p 9999 1",
         "qselect 1",
         "qselect -s z",

@@ -2,8 +2,8 @@
 
 ``python -m tests.cli.pbs.openpbs record FILE`` types the scripts at the PBS commands on PATH, as an
 ordinary user, in the home directory, and writes what they answer.  ``python -m
-tests.cli.pbs.openpbs compare [PLACE ...]`` types them at qbatch and prints what differs; ``not-yet``
-writes the differences that are not intended to ``not_yet.json``.
+tests.cli.pbs.openpbs compare [PLACE ...]`` types them at qbatch and prints what differs and is not
+intended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import tempfile
 from pathlib import Path
 
 from tests.cli.pbs.openpbs.table import (
-    HERE,
     PARTS,
     Difference,
     answered,
@@ -49,16 +48,12 @@ def main(words: list[str]) -> int:
     if words[:1] == ["record"] and len(words) == 2:
         record(Path(words[1]))
         return 0
-    if words[:1] not in (["compare"], ["not-yet"]):
+    if words[:1] != ["compare"]:
         sys.stderr.write(f"usage: {__doc__}")
         return 2
     with tempfile.TemporaryDirectory() as directory:
         typed = answered(Path(directory))
     found = sorted(differences(typed) - set(intended()))
-    if words[0] == "not-yet":
-        rows = ",\n".join(json.dumps([place, part]) for place, part in found)
-        (HERE / "not_yet.json").write_text(f"[{rows}]\n", encoding="utf-8")
-        return 0
     chosen = [Difference(int(place), part) for place in words[1:] for part in PARTS] or found
     for each in chosen:
         sys.stdout.write(shown(*each, typed) + "\n")

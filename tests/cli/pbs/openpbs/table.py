@@ -13,6 +13,7 @@ import secrets
 import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -82,12 +83,6 @@ def intended() -> dict[Difference, str]:
     return found
 
 
-def not_yet() -> set[Difference]:
-    """Return the differences that are still to be put right."""
-    rows = json.loads((HERE / "not_yet.json").read_text(encoding="utf-8"))
-    return {Difference(place, part) for place, part in rows}
-
-
 @contextmanager
 def our_site(place: Path, letters: int) -> Iterator[Site]:
     """Give a site with the hosts, the queue and the names of P, served by qbatch.
@@ -99,11 +94,8 @@ def our_site(place: Path, letters: int) -> Iterator[Site]:
     home = Path("/tmp", secrets.token_hex(letters)[:letters])
     home.mkdir(mode=0o700)
     daemon = Daemon(place, config=CONFIG)
-    os.environ["HOME"], before = str(home), os.environ["HOME"]
-    try:
-        daemon.start()
-    finally:
-        os.environ["HOME"] = before
+    daemon.home = str(home)
+    daemon.start()
     user = pwd.getpwuid(os.getuid()).pw_name
     given = daemon.environment
     environment = {
@@ -129,13 +121,23 @@ def answered(directory: Path) -> list[Answer]:
     alone = [place for place, script in enumerate(scripts) if is_alone(place, script)]
     others = [place for place in range(len(scripts)) if place not in set(alone)]
     found: dict[int, Answer] = {}
-    with our_site(directory / "alone", _LETTERS) as site:
+
+    def type_alone(site: Site) -> None:
         type_all(site, ["echo sleep 1 | qsub -h"] * _LEFT, 1, own_directories=False)
         given = type_all(site, [scripts[place] for place in alone], 1, own_directories=False)
         found.update(zip(alone, given, strict=True))
-    with our_site(directory / "others", _LETTERS - len("/s000")) as site:
-        given = type_all(site, [scripts[place] for place in others], 4)
+
+    def type_others(site: Site) -> None:
+        given = type_all(site, [scripts[place] for place in others], 3)
         found.update(zip(others, given, strict=True))
+
+    with (
+        our_site(directory / "alone", _LETTERS) as one,
+        our_site(directory / "others", _LETTERS - len("/s000")) as other,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        for typing in [pool.submit(type_alone, one), pool.submit(type_others, other)]:
+            typing.result()
     return [found[place] for place in range(len(scripts))]
 
 

@@ -9,7 +9,6 @@ from tests.cli.pbs.openpbs.table import (
     begins,
     differences,
     intended,
-    not_yet,
     shown,
 )
 from tests.cli.pbs.openpbs.typed import Answer
@@ -21,15 +20,13 @@ def typed(tmp_path_factory: pytest.TempPathFactory) -> list[Answer]:
 
 
 def test_qbatch_answers_as_openpbs_does(typed: list[Answer]) -> None:
-    new = differences(typed) - set(intended()) - not_yet()
+    new = differences(typed) - set(intended())
     assert not new, "\n".join(shown(*each, typed) for each in sorted(new))
 
 
 def test_every_intended_difference_is_there(typed: list[Answer]) -> None:
-    stale = (set(intended()) | not_yet()) - differences(typed)
-    assert not stale, (
-        f"equal now; take them out of differences.toml or not_yet.json: {sorted(stale)}"
-    )
+    stale = set(intended()) - differences(typed)
+    assert not stale, f"equal now; take them out of differences.toml: {sorted(stale)}"
 
 
 def test_words_behind_those_of_openpbs_are_allowed() -> None:

@@ -136,9 +136,6 @@ _VARIABLES = re.compile(r"(?m)^    Variable_List = .*(?:\n\t.*)*")
 _WORDS = (
     (r"PBS_O_INTERACTIVE_\w+=[^,\\\n]*\\?,", ""),  # how P's interactive jobs are connected
     (r'"PBS_O_INTERACTIVE_\w+":\s*"[^"]*",\n\t*', ""),
-    # There are no interactive jobs here.
-    (r"PBS_O_INTERACTIVE_\w+=\w*\\?,", ""),
-    (r'\n\t*"PBS_O_INTERACTIVE_\w+":\t"\w*",', ""),
     (r"PBS_O_PATH=[^,\\\n]*", "PBS_O_PATH=PATH"),
     (r'"PBS_O_PATH":\t"[^"]*"', '"PBS_O_PATH":\t"PATH"'),
     (r"/\S*/(ID\S*\.vm\.SC)", r"/var/spool/pbs_n1/mom_priv/jobs/\1"),
