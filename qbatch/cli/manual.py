@@ -131,7 +131,9 @@ def _pbs_page(name: str) -> str:
     command = command_of(name)
     summary, paragraphs, options = help_of(command)
     lines = [*_head(name, summary, "PBS commands of qbatch"), ".SH SYNOPSIS", ".nf"]
-    lines += [escaped(line) for line in re.sub(r"\n +", "\n    ", command.usage).splitlines()]
+    lines += [
+        escaped(line) for line in re.sub(r"\n\s*", "\n    ", command.usage.strip()).splitlines()
+    ]
     lines += [".fi", ".SH DESCRIPTION", _marked(f"{summary[0].upper()}{summary[1:]}.")]
     for paragraph in paragraphs:
         lines += [".PP", _marked(paragraph)]

@@ -8,7 +8,13 @@ import pwd
 import shlex
 from typing import TYPE_CHECKING
 
-from qbatch.daemon.core.records import asked_queue, limits_of, output_path, slots_of
+from qbatch.daemon.core.records import (
+    asked_queue,
+    directory_of,
+    limits_of,
+    output_path,
+    slots_of,
+)
 from qbatch.daemon.executors.attempt import Attempt
 from qbatch.wire.identifiers import ARRAY, JobKey
 from qbatch.wire.staging import parse_staging
@@ -41,12 +47,7 @@ def attempt_of(
     slots = slots_of(core, job)
     hosts = core.pool_of(job).machine.hosts
     node_file = tuple(hosts[host].name for host, _, _, count in slots for _ in range(count))
-    sandbox = spec.extra.get("sandbox", "HOME")
-    directory = spec.extra.get("init_dir") or home
-    if sandbox == "PRIVATE":  # made for the job
-        directory = f"{home.rstrip('/')}/pbs.{identifier}.x8z"
-    elif sandbox == "O_WORKDIR":
-        directory = spec.directory or directory
+    directory = directory_of(spec, identifier, home)
     paths = []
     for which, letter, asked in (("out", "o", spec.output), ("err", "e", spec.error)):
         path = local_path(output_path(job, which), spec.directory or home, identifier, which)
@@ -75,7 +76,7 @@ def attempt_of(
         login=core.settings.login_shell,
         home=home,
         directory=directory,
-        is_private=sandbox == "PRIVATE",
+        is_private=spec.extra.get("sandbox") == "PRIVATE",
         environment=_environment(core, job, home, shell, node_file, surroundings),
         output=paths[0],
         error=paths[1],
@@ -145,6 +146,7 @@ def _environment(
         "LOGNAME": job.user,
         "SHELL": shell,
         **job.spec.variables,
+        "ENVIRONMENT": "BATCH",
         "PBS_ENVIRONMENT": "PBS_BATCH",
         "PBS_JOBID": identifier,
         "PBS_JOBNAME": job.name,

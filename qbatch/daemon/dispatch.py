@@ -16,7 +16,17 @@ from qbatch.daemon.own_policies import is_own
 from qbatch.daemon.questions.asking import ask, may_be_long, wait_for
 from qbatch.daemon.service import Service
 from qbatch.wire.errors import Refusal
-from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, Command, PolicySet, Request, Submit
+from qbatch.wire.requests import (
+    PROTOCOL,
+    Alter,
+    AnyRequest,
+    Command,
+    PolicySet,
+    Request,
+    Spec,
+    Submit,
+)
+from qbatch.wire.resource_values import ResourceFault
 from qbatch.wire.resources import check_resources
 
 MOST_LONG_WAITS = 8
@@ -96,9 +106,10 @@ def _check_entering(core: Core, actor: Actor, request: Request) -> None:
         check_server(core, name.partition("@")[2], os.uname().nodename)
     if wanted.resources:
         try:
-            check_resources(wanted.resources)
-        except ValueError as error:
-            raise Refusal("bad-value", f"illegal -l value: {error}") from None
+            is_torque = isinstance(wanted, Spec) and wanted.is_torque
+            check_resources(wanted.resources, is_torque=is_torque)
+        except ResourceFault as fault:
+            raise Refusal(fault.code, str(fault)) from None
 
 
 async def _set_own_policy(

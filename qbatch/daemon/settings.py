@@ -426,7 +426,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     max_jobs: Annotated[int, Key(_count, "live jobs that the server accepts")] = 10_000_000
     max_jobs_per_user: Annotated[int | None, Key(_count, "live jobs of one user")] = None
-    max_array: Annotated[int, Key(_count, "jobs in one array")] = 1_000_000
+    max_array: Annotated[int, Key(_count, "jobs in one array")] = 10_000
     mail_command: Annotated[
         Texts, Key(_texts, "a program; gets the users as further arguments and the mail on stdin")
     ] = ()

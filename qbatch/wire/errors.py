@@ -16,6 +16,10 @@ CODES: dict[str, tuple[int, int]] = {
     "policy-not-listed": (15007, 7),
     "bad-request": (15004, 2),
     "bad-value": (15014, 2),
+    "bad-select": (15089, 2),
+    "illegal-option": (15106, 2),
+    "unknown-attribute": (15002, 2),
+    "read-only": (15003, 7),
     "unknown-verb": (15006, 2),
     "unknown-signal": (15013, 2),
     "bad-state": (15016, 1),
@@ -32,10 +36,13 @@ CODES: dict[str, tuple[int, int]] = {
     "unknown-server": (15008, 8),
     "resource-beside-select": (15109, 2),
     "place-beside-nodes": (15110, 2),
+    "not-in-chunk": (15108, 2),
+    "duplicate-resource": (15116, 2),
+    "array-too-large": (15107, 8),
     "place-without-select": (15111, 2),
     "never-fits": (15044, 8),
     "no-room": (15044, 1),
-    "bad-dependency": (15107, 8),
+    "bad-dependency": (15054, 8),
     "unsupported": (15029, 8),
     "refused-by-fault": (15010, 8),
     "refused-by-policy": (15039, 8),
@@ -50,7 +57,8 @@ CODES: dict[str, tuple[int, int]] = {
     "timeout": (15033, 124),
 }
 """The PBS error number of each code (docs/spec/pbs.md 1; the PBS commands exit with it modulo 256)
-and the exit code of ``qbatch`` (docs/design.md)."""
+and the exit code of ``qbatch`` (docs/design.md).  PBS has no 15106: it stands for what its commands
+refuse before they ask a server, with exit code 2."""
 
 
 class ErrorRecord(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -40,7 +40,9 @@ class JobRecord(Record, frozen=True, gc=False):
     promises taken back: when, the start that was promised, and why.  ``deadline``: the instant by
     which it should end.  With a deadline, ``promised`` is the latest start that keeps it, and
     ``planned`` the start that the policy plans at present.  ``price``: its cost, fixed when it was
-    accepted, in millionths of a processor-hour.
+    accepted, in millionths of a processor-hour.  ``directory``: where it begins.  ``stageout``: of
+    an ended job, 1 if all its files were delivered, else 0.  ``is_held_with_array``: a job of an
+    array is held only because its array is.
     """
 
     id: str
@@ -86,8 +88,10 @@ class JobRecord(Record, frozen=True, gc=False):
     depend: str = ""
     is_blocking: bool = False
     umask: int | None = None
+    stageout: int | None = None
     server: str = ""
     is_array: bool = False
+    is_held_with_array: bool = False
     array_id: str = ""
     array_index: int | None = None
     array_submitted: str = ""
@@ -174,7 +178,7 @@ class Outcomes(Record, frozen=True):
 
 class QueueRecord(Record, frozen=True):
     """One queue.  ``kind``: Execution or Route.  ``counts``: jobs by state letter.  A limit of None
-    means no limit."""
+    means no limit.  ``assigned``: what its running jobs have, as in ``resources_assigned``."""
 
     name: str
     kind: str = "Execution"
@@ -195,6 +199,7 @@ class QueueRecord(Record, frozen=True):
     users: tuple[str, ...] = ()
     policy: str = ""
     comment: str = ""
+    assigned: dict[str, str] = {}
 
 
 class Queues(Record, frozen=True):
@@ -211,7 +216,7 @@ class HostRecord(Record, frozen=True):
     those that run there.
 
     ``queue``: the jobs that wait for this host, in the policy's order; None if the policy has no
-    queue for each host.
+    queue for each host.  ``has_other_pools``: whether the server has hosts of other pools.
     """
 
     name: str
@@ -225,6 +230,13 @@ class HostRecord(Record, frozen=True):
     queues: tuple[str, ...] = ()
     comment: str = ""
     queue: tuple[str, ...] | None = None
+    has_other_pools: bool = False
+
+    @property
+    def own_queue(self) -> str:
+        """The queue to which the host belongs: the only one of its pool, if there are other
+        pools."""
+        return self.queues[0] if self.has_other_pools and len(self.queues) == 1 else ""
 
 
 class Hosts(Record, frozen=True):
@@ -283,7 +295,9 @@ class ServerRecord(Record, frozen=True):
     """The server: version, state, counts by state letter and the paths of its files.
 
     ``phases``: of pools that are shared in time.  ``log``: the workload log from which jobs have
-    arrived.
+    arrived.  ``owner``: the user who runs it, its first manager.  ``assigned``: what running jobs
+    have, as in ``resources_assigned``.  ``max_array``, ``history_kept``,
+    ``mail_command``: settings.
     """
 
     name: str
@@ -308,6 +322,11 @@ class ServerRecord(Record, frozen=True):
     forecast_error: dict[str, float] = {}
     phases: tuple[PhaseRecord, ...] = ()
     log: FedLogRecord | None = None
+    owner: str = ""
+    assigned: dict[str, str] = {}
+    max_array: int = 0
+    history_kept: int | None = None
+    mail_command: str = ""
 
 
 class Explanation(Record, frozen=True):

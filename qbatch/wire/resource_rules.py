@@ -11,7 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from qbatch.wire.resources import RESOURCES_OF_CHUNKS, RESOURCES_OF_JOBS, Demand
+from qbatch.wire.resource_values import (
+    OWN_RESOURCES,
+    READ_ONLY,
+    RESOURCES,
+    TORQUE_RESOURCES,
+    known_name,
+)
+from qbatch.wire.resources import Demand
 
 LENIENCIES = {
     "resources": "accept and show unknown resources, as if they were custom ones",
@@ -25,23 +32,43 @@ LENIENCIES = {
 
 _NODE_WORDS = ("host", "vnode", "gpus", "mics", "ngpus", "nmics")
 
-UNCOUNTED = ("ngpus", "gpus", "nmics", "mics", "naccelerators", "accelerator", "accelerator_model")
+UNCOUNTED = (
+    "ngpus",
+    "gpus",
+    "nmics",
+    "mics",
+    "naccelerators",
+    "accelerator",
+    "accelerator_group",
+    "accelerator_memory",
+    "accelerator_model",
+    "hbmem",
+    "aoe",
+    "eoe",
+    "vntype",
+)
 """Resources that PBS knows and no host here has: a job that asks for one would be treated as if it
 asked for none."""
 
 
 def refused_resource(
-    resources: Mapping[str, str], demand: Demand, custom: Collection[str], lenient: Collection[str]
+    resources: Mapping[str, str],
+    demand: Demand,
+    custom: Collection[str],
+    lenient: Collection[str],
+    *,
+    is_torque: bool = False,
 ) -> tuple[str, str] | None:
     """Return the code and the reason of a refusal of resources, None if they are accepted.
 
     ``custom``: resources that the server knows in addition to those of PBS; ``lenient``: keys of
     ``LENIENCIES``.
     """
-    if "resources" not in lenient:
-        unknown = unknown_resource(resources, demand, custom)
-        if unknown is not None:
-            return "unknown-resource", unknown
+    unknown = unknown_resource(
+        resources, demand, custom, is_torque=is_torque, is_lenient="resources" in lenient
+    )
+    if unknown is not None:
+        return unknown
     groups = [word for word in resources.get("place", "").split(":") if word.startswith("group=")]
     if any(word not in ("group=host", "group=vnode") for word in groups):
         return (
@@ -56,13 +83,10 @@ def refused_resource(
             "bad-value",
             f"place={resources['place']}: chunks cannot be on one host and on different ones",
         )
-    if "nodes" in resources and "place" in resources:
-        return (
-            "place-beside-nodes",
-            'Cannot be used with "select" or "place": nodes (nodes=2#excl takes whole hosts)',
-        )
     if "select" in resources and "select" not in lenient:
-        other = next((name for name in resources if name in RESOURCES_OF_CHUNKS), None)
+        other = next(
+            (name for name in resources if name in RESOURCES and RESOURCES[name].in_chunk), None
+        )
         if other is not None:
             return (
                 "resource-beside-select",
@@ -77,29 +101,70 @@ def refused_resource(
 
 
 def unknown_resource(
-    resources: Mapping[str, str], demand: Demand, custom: Collection[str]
-) -> str | None:
-    """Return a message about the first resource that the server does not know or cannot count, None
-    if there is none."""
-    names, what = (
-        (_NODE_WORDS, "node property")
-        if "nodes" in resources
-        else (RESOURCES_OF_CHUNKS, "resource")
-    )
-    asked: list[tuple[str, str, Collection[str], str]]
-    asked = [(name, value, RESOURCES_OF_JOBS, "resource") for name, value in resources.items()]
-    asked += [
-        (name, value, names, what) for chunk in demand.chunks for name, value in chunk.other.items()
-    ]
-    for name, value, known, what in asked:
+    resources: Mapping[str, str],
+    demand: Demand,
+    custom: Collection[str],
+    *,
+    is_torque: bool = False,
+    is_lenient: bool = False,
+) -> tuple[str, str] | None:
+    """Return the code and a message about the first resource that the server does not know, cannot
+    count or sets itself, None if there is none.
+
+    ``is_lenient``: unknown ones are taken, but not those that are nearly known ones.
+    """
+    known = {**RESOURCES, **OWN_RESOURCES, **(TORQUE_RESOURCES if is_torque else {})}
+    for name, value in resources.items():
         if name in custom:
             continue
-        if name not in known:
-            return f"Unknown {what}: {name} (a server knows those of PBS and its custom_resources)"
-        if name in UNCOUNTED and value.strip("0"):  # ngpus=0 asks for none
+        if name in READ_ONLY:
             return (
-                f"Unknown resource: {name} (no host of this server has any; leave it out, or name "
-                "it in the server's "
-                "custom_resources: then it is shown and never counted)"
+                "read-only",
+                f"Cannot set attribute, read only or insufficient permission  Resource_List.{name}",
             )
+        if (name not in known or (name in UNCOUNTED and value.strip("0"))) and (
+            not is_lenient or _near(name, known)
+        ):
+            return "unknown-resource", f"Unknown resource Resource_List.{name}{_hint(name, known)}"
+    is_of_nodes = "nodes" in resources
+    in_chunk = [name for name, each in RESOURCES.items() if each.in_chunk]
+    for chunk in demand.chunks:
+        for name, value in chunk.other.items():
+            if name in custom:
+                continue
+            if not is_of_nodes and name in known and name not in in_chunk:
+                return (
+                    "not-in-chunk",
+                    f'Resource invalid in "select" specification: {name} (write -l {name}={value})',
+                )
+            words = _NODE_WORDS if is_of_nodes else in_chunk
+            what = "node property" if is_of_nodes and name not in UNCOUNTED else "resource"
+            if (name not in words or (name in UNCOUNTED and value.strip("0"))) and (
+                not is_lenient or _near(name, words)
+            ):
+                return "unknown-resource", f"Unknown {what}: {name}{_hint(name, words)}"
     return None
+
+
+_NO_HOST = (
+    " (no host of this server has any; leave it out, or name it in the server's custom_resources: "
+    "then it is shown and never counted)"
+)
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    """Return the known name of which this one may be a misspelling; empty if there is none."""
+    from difflib import get_close_matches
+
+    if name in UNCOUNTED:
+        return ""
+    return next(iter(get_close_matches(known_name(name), known, n=1, cutoff=0.8)), "")
+
+
+def _hint(name: str, known: Collection[str]) -> str:
+    if name in UNCOUNTED:
+        return _NO_HOST
+    near = _near(name, known)
+    if near:
+        return f" (did you mean {near!r}?)"
+    return " (a server knows those of PBS and its custom_resources)"

@@ -12,72 +12,28 @@ from functools import lru_cache
 
 import msgspec
 
+from qbatch.wire.resource_values import (
+    COUNT,
+    ILLEGAL,
+    RESOURCES,
+    Chunks,
+    ResourceFault,
+    check_value,
+    known_name,
+    plain_select,
+    read_seconds,
+    read_select,
+    shown,
+    summed,
+)
+
 MICROSECONDS = 1_000_000
 _SUFFIXES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _MOST_MEMORY = 2**60
 _MOST_COUNT = 10_000_000
 _LONGEST = 100 * 365 * 86_400
 _PLACES = ("free", "pack", "scatter", "vscatter")
-RESOURCES_OF_CHUNKS = (
-    "ncpus",
-    "mem",
-    "mpiprocs",
-    "ompthreads",
-    "vmem",
-    "ngpus",
-    "nmics",
-    "host",
-    "vnode",
-    "arch",
-    "naccelerators",
-    "accelerator",
-    "accelerator_model",
-    "software",
-)
-"""The resources that a chunk of a select can ask for."""
-
-RESOURCES_OF_JOBS = (
-    *RESOURCES_OF_CHUNKS,
-    "select",
-    "nodes",
-    "nodect",
-    "walltime",
-    "place",
-    "cput",
-    "pcput",
-    "pmem",
-    "pvmem",
-    "file",
-    "nice",
-    "procs",
-    "size",
-    "min_walltime",
-    "max_walltime",
-    "soft_walltime",
-    "preempt_targets",
-    "exec_vnode",
-    "gpus",
-    "feature",
-    "qos",
-    "deadline",
-)
-"""The resources that a job can ask for."""
-
 _SHARINGS = ("shared", "excl", "exclhost")
-_SIZES = ("mem", "pmem", "vmem", "pvmem", "file")
-_TIMES = ("walltime", "cput", "pcput", "min_walltime", "max_walltime", "soft_walltime")
-_COUNTS = (
-    "ncpus",
-    "procs",
-    "mpiprocs",
-    "ompthreads",
-    "ngpus",
-    "gpus",
-    "nmics",
-    "naccelerators",
-    "nodect",
-)
-_LONGEST_VALUE = 65_536
 _MOST_SLOTS = 1_000_000
 _NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,199}"
 
@@ -128,8 +84,8 @@ class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def split_list(text: str) -> list[tuple[str, str | None]]:
-    """Return the parts of ``a=1,b="x,y",c`` as (name, value or None); quotes and backslashes
-    protect commas.
+    """Return the parts of ``a=1,b="x,y",c`` as (name, value or None).  Quotes protect commas, and
+    so does a backslash, which protects quotes too; any other backslash belongs to the value.
 
     Raises:
         ValueError: a quote is not closed, or a name is missing.
@@ -137,7 +93,8 @@ def split_list(text: str) -> list[tuple[str, str | None]]:
     parts, quote, letters = [""], "", iter(text)
     for letter in letters:
         if letter == "\\" and quote != "'":
-            parts[-1] += next(letters, letter)
+            following = next(letters, "")
+            parts[-1] += following if following in ("'", '"', ",") else letter + following
         elif letter == quote:
             quote = ""
         elif not quote and letter in "\"'":
@@ -159,20 +116,39 @@ def split_list(text: str) -> list[tuple[str, str | None]]:
 
 
 def parse_resources(text: str) -> dict[str, str]:
-    """Return one ``-l`` argument, ``select=2:ncpus=4,walltime=1:00:00``, as names and values.
+    """Return one ``-l`` argument, ``select=2:ncpus=4,walltime=1:00:00``, as names and values; the
+    names of PBS in its spelling.  A word without a value asks for nothing (set_resource.c).
 
     Raises:
-        ValueError: a part is not of the form ``name=value``.
+        ValueError: a part has no name, or a blank is inside its value.
     """
     resources: dict[str, str] = {}
-    for part in text.split(","):
-        name, equals, value = (each.strip() for each in part.partition("="))
-        if not equals and (not name or re.fullmatch(r"[A-Za-z_]\w*", name)):
-            continue  # PBS ignores a bare word such as `-l nodect`
-        if not equals or not value or not re.fullmatch(_NAME, name):
+    for part in _parts(text) if text.strip() else ():
+        name, _, value = (each.strip() for each in part.partition("="))
+        value = re.sub("^([\"'])(.*)\\1$", r"\2", value)
+        if not re.fullmatch(_NAME, name) or (
+            " " in value and value in part.split("=", 1)[1].strip()
+        ):
             raise ValueError(f"{part.strip()!r} is not of the form name=value")
-        resources[name] = value
+        name = known_name(name)
+        if value or name == "select" or name not in RESOURCES or RESOURCES[name].kind == COUNT:
+            resources[name] = value
     return resources
+
+
+def _parts(text: str) -> list[str]:
+    """Return the parts between commas that are not in quotes."""
+    parts, quote = [""], ""
+    for letter in text:
+        if letter in "\"'" and quote in ("", letter):
+            quote = "" if quote else letter
+        if letter == "," and not quote:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    if quote:
+        raise ValueError(f"the quote {quote} is not closed in {text!r}")
+    return parts
 
 
 def parse_duration(text: str) -> int:
@@ -192,6 +168,18 @@ def parse_duration(text: str) -> int:
     if seconds > _LONGEST:
         raise ValueError(f"{text!r} is more than a hundred years")
     return seconds * MICROSECONDS + int((found[2] or ".0")[1:].ljust(6, "0"))
+
+
+def parse_walltime(text: str) -> int:
+    """Return microseconds of whole seconds, as PBS rounds them: half a second counts as one.
+
+    Raises:
+        ValueError: the text has another form.
+    """
+    try:
+        return read_seconds(text) * MICROSECONDS
+    except ValueError:  # what older versions of qbatch took
+        return (parse_duration(text) + MICROSECONDS // 2) // MICROSECONDS * MICROSECONDS
 
 
 _TWO = [f"{number:02d}" for number in range(100)]
@@ -250,87 +238,48 @@ def parse_select(text: str) -> tuple[ChunkOf, ...]:
     """Return the chunks of ``2:ncpus=4:mem=8gb+1:ncpus=1`` (OpenPBS).
 
     Raises:
-        ValueError: with the part and the reason.
+        ResourceFault: with the words of OpenPBS and the reason.
     """
-    chunks = []
-    for part in text.split("+"):
-        words = part.strip().split(":")
-        count = 1
-        if words and re.fullmatch(r"[0-9]+", words[0].strip()):
-            count = _count(words.pop(0), "select")
-        values: dict[str, str] = {}
-        for word in words:
-            name, equals, value = word.strip().partition("=")
-            if not equals or not name or not value:
-                raise ValueError(
-                    f"select part {part.strip()!r}: {word.strip()!r} is not of the form name=value"
-                )
-            values[name] = value
-        if not words and not part.strip():
-            raise ValueError(f"select {text!r} has an empty part")
-        procs = max(_count(values.pop("ncpus", "1"), "ncpus", 0), 1)
-        memory = parse_size(values.pop("mem", "0"))
-        slots, threads = values.pop("mpiprocs", "1"), values.pop("ompthreads", "0")
-        for name in values:
-            _refuse_typo(name, RESOURCES_OF_CHUNKS)
-        counts = _count(slots, "mpiprocs", 0), _count(threads, "ompthreads", 0)
-        chunks.append(ChunkOf(count, procs, memory, *counts, values))
-    return tuple(chunks)
+    return tuple(_chunk_of(chunks) for chunks in read_select(text) if chunks.number)
 
 
-def _refuse_typo(name: str, known: tuple[str, ...]) -> None:
-    """Refuse a name that is nearly that of a known resource; other names are custom resources and
-    only shown."""
-    if name in known:
-        return
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, known, n=1, cutoff=0.8)
-    if near:
-        raise ValueError(f"{name} is no resource that counts; did you mean {near[0]!r}?")
+def _chunk_of(chunks: Chunks) -> ChunkOf:
+    """Return what these chunks take; one that asks for no processor takes one here."""
+    values = dict(chunks.values)
+    procs = max(_count(values.pop("ncpus", "1"), "ncpus", 0), 1)
+    memory = parse_size(values.pop("mem", "0"))
+    slots = _count(values.pop("mpiprocs", "1"), "mpiprocs", 0)
+    threads = _count(values.pop("ompthreads", "0"), "ompthreads", 0)
+    return ChunkOf(chunks.number, procs, memory, slots, threads, values)
 
 
-def check_resources(resources: Mapping[str, str]) -> None:
+def check_resources(resources: Mapping[str, str], *, is_torque: bool = False) -> None:
     """Refuse illegal names and values of resources, even of those without an effect, because qstat
     shows them all.
 
     The daemon checks a request when it arrives, and not again when it replays the journal.
 
     Raises:
-        ValueError: with the resource and the reason.
+        ResourceFault: with the words of OpenPBS and the reason.
     """
-    _check(tuple(resources.items()))
+    _check(tuple(resources.items()), is_torque)
 
 
 @lru_cache(maxsize=1024)
-def _check(resources: tuple[tuple[str, str], ...]) -> None:
+def _check(resources: tuple[tuple[str, str], ...], is_torque: bool) -> None:
     for name, value in resources:
-        _check_value(name, value)
-    demand = parse_demand(dict(resources))
-    for chunk in demand.chunks:
-        for name, value in chunk.other.items():
-            _check_value(name, value)
+        if not re.fullmatch(_NAME, name):
+            raise ResourceFault("bad-value", f"{name[:60]!r} cannot be the name of a resource")
+        check_value(name, value)
+        if name == "select":
+            read_select(value, is_checked=True)
+        elif name == "place":
+            _check_place(value)
+    demand = parse_demand(dict(resources), is_torque=is_torque)
     slots = sum(chunk.count * chunk.slots for chunk in demand.chunks)
     if slots > _MOST_SLOTS:
-        raise ValueError(f"{slots} lines in the node file; {_MOST_SLOTS} are allowed")
-
-
-def _check_value(name: str, value: str) -> None:
-    if not re.fullmatch(_NAME, name):
-        raise ValueError(f"{name[:60]!r} cannot be the name of a resource")
-    try:
-        if name in _SIZES:
-            parse_size(value)
-        elif name in _TIMES:
-            parse_duration(value)
-        elif name in _COUNTS:
-            _count(value, name, 0)
-        elif not value.isprintable() or len(value) > _LONGEST_VALUE:
-            raise ValueError(
-                f"a letter that cannot be printed, or more than {_LONGEST_VALUE} letters"
-            )
-    except ValueError as error:
-        raise ValueError(str(error) if name in _COUNTS else f"{name}: {error}") from None
+        text = f"{slots} lines in the node file; {_MOST_SLOTS} are allowed"
+        raise ResourceFault("bad-value", f"{ILLEGAL}: {text}")
 
 
 def parse_nodes(text: str) -> tuple[ChunkOf, ...]:
@@ -374,44 +323,60 @@ def parse_place(text: str) -> tuple[str, bool]:
         elif name in _SHARINGS:
             is_exclusive = name != "shared"
         elif not name.startswith("group=") and name:
-            raise ValueError(
-                f"place={text}: {word!r} is not known (known: {', '.join(_PLACES + _SHARINGS)}, "
-                "group=...)"
-            )
+            known = ", ".join(_PLACES + _SHARINGS)
+            raise ValueError(f"{word!r} is not known (known: {known}, group=...)")
     return placing, is_exclusive
 
 
-def parse_demand(resources: Mapping[str, str]) -> Demand:
+def _check_place(text: str) -> None:
+    """Refuse a ``place`` with an empty word, or with two words of one kind."""
+    words = [word.strip().lower() for word in text.split(":")]
+    counts = [sum(word in kind for word in words) for kind in (_PLACES, _SHARINGS)]
+    if max(counts) > 1 or {"", "group="} & set(words):
+        raise ResourceFault(
+            "bad-value", f"{ILLEGAL} Resource_List.place: {text!r} has an empty or a second word"
+        )
+
+
+def parse_demand(resources: Mapping[str, str], *, is_torque: bool = False) -> Demand:
     """Return what the ``-l`` resources of a job ask for: one processor if they are empty.
 
     ``nodes=`` asks for different hosts, as OpenPBS converts it (svr_jobfunc.c,
     set_select_and_place).
 
     Raises:
-        ValueError: with the resource and the reason.
+        ResourceFault: with the words of OpenPBS and the reason.
     """
-    for name in resources:
-        _refuse_typo(name, RESOURCES_OF_JOBS)
-    if "select" in resources and "nodes" in resources:
-        raise ValueError("nodes= and select= do not go together")
-    if "select" in resources:
-        chunks = parse_select(resources["select"])
-    elif "nodes" in resources:
-        chunks = parse_nodes(resources["nodes"])
-    elif "procs" in resources:
-        chunks = (ChunkOf(_count(resources["procs"], "procs"), 1),)
-    else:
-        where = {name: resources[name] for name in ("host", "vnode") if name in resources}
-        procs = _count(resources.get("ncpus", "1"), "ncpus")
-        threads = _count(resources.get("ompthreads", "0"), "ompthreads", 0)
-        slots = _count(resources.get("mpiprocs", "1"), "mpiprocs")
-        chunks = (ChunkOf(1, procs, 0, slots, threads, where),)
-    chunks = _with_memory(chunks, resources)
-    place = resources.get("place") or implied_place(resources)
-    placing, is_exclusive = parse_place(place)
-    if placing == "free" and {"group=host", "group=vnode"} & set(place.split(":")):
-        placing = "pack"
-    walltime = parse_duration(resources["walltime"]) if "walltime" in resources else None
+    for name in ("select", "place"):
+        if name in resources and "nodes" in resources:
+            raise ResourceFault(
+                "place-beside-nodes",
+                f"Cannot be used with select or place: nodes, beside {name} (nodes=2#excl takes "
+                "whole hosts)",
+            )
+    name = "nodes" if "nodes" in resources else "select"
+    try:
+        if "select" in resources:
+            chunks = parse_select(resources["select"])
+        elif "nodes" in resources:
+            chunks = parse_nodes(resources["nodes"])
+        elif "procs" in resources:
+            name = "procs"
+            chunks = (ChunkOf(_count(resources["procs"], "procs"), 1),)
+        else:
+            chunks = parse_select(plain_select(resources))
+        chunks = _with_memory(chunks, resources, is_torque)
+        name = "place"
+        place = resources.get("place") or implied_place(resources)
+        placing, is_exclusive = parse_place(place)
+        if placing == "free" and {"group=host", "group=vnode"} & set(place.split(":")):
+            placing = "pack"
+        name = "walltime"
+        walltime = parse_walltime(resources["walltime"]) if "walltime" in resources else None
+    except ResourceFault:
+        raise
+    except ValueError as error:
+        raise ResourceFault("bad-value", f"{ILLEGAL} Resource_List.{name}: {error}") from None
     return Demand(chunks, walltime, placing, is_exclusive)
 
 
@@ -430,11 +395,15 @@ def implied_place(resources: Mapping[str, str]) -> str:
     )
 
 
-def _with_memory(chunks: tuple[ChunkOf, ...], resources: Mapping[str, str]) -> tuple[ChunkOf, ...]:
-    """Divide ``mem`` (of the whole job) or ``pmem`` (of a processor) among chunks if none names its
-    memory."""
+def _with_memory(
+    chunks: tuple[ChunkOf, ...], resources: Mapping[str, str], is_torque: bool
+) -> tuple[ChunkOf, ...]:
+    """Divide ``mem`` (of the whole job) among chunks if none names its memory; in Torque, ``pmem``
+    is the memory of each processor."""
     total = parse_size(resources["mem"]) if "mem" in resources else 0
-    each = parse_size(resources["pmem"]) if "pmem" in resources and not total else 0
+    each = parse_size(resources["pmem"]) if is_torque and "pmem" in resources else 0
+    if total:
+        each = 0
     if not (total or each) or any(chunk.memory for chunk in chunks):
         return chunks
     share = -(-total // sum(chunk.count for chunk in chunks))
@@ -444,32 +413,26 @@ def _with_memory(chunks: tuple[ChunkOf, ...], resources: Mapping[str, str]) -> t
 
 
 def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int) -> dict[str, str]:
-    """Return ``Resource_List`` as ``qstat -f`` shows it.
+    """Return ``Resource_List`` as ``qstat -f`` shows it, in alphabetical order.
 
-    It holds what the job asked for, always with ncpus, nodect, select, place and walltime, memory
-    in units of at least a kilobyte, times as HH:MM:SS.  A job that names neither chunks nor nodes
-    has ``place=pack``, as in OpenPBS (svr_jobfunc.c, set_select_and_place); for its one chunk that
-    is the same as ``free``.
+    It holds what the job asked for, always with ncpus, nodect, select, place and walltime, and the
+    sums of what its chunks ask for.  A job that names neither chunks nor nodes has ``place=pack``,
+    as in OpenPBS (svr_jobfunc.c, set_select_and_place); for its one chunk that is the same as
+    ``free``.
     """
-    listed = dict(resources)
-    listed["ncpus"] = str(demand.procs)
-    listed["nodect"] = str(demand.hosts)
+    listed = {name: shown(name, value) for name, value in resources.items()}
     is_plain = not resources.keys() & {"select", "nodes", "procs"}
     listed.setdefault("place", "pack" if is_plain else implied_place(resources))
-    if demand.memory or "mem" in listed:
-        listed["mem"] = format_size(demand.memory or parse_size(listed["mem"]))
-    slots = sum(chunk.count * chunk.slots for chunk in demand.chunks)
-    if slots != demand.hosts:
-        listed["mpiprocs"] = str(slots)
     if "select" not in listed:
-        listed["select"] = "+".join(_select_text(demand.chunks))
+        listed["select"] = (
+            plain_select(resources) if is_plain else "+".join(_select_text(demand.chunks))
+        )
+    chunks = read_select(listed["select"])
+    listed.update(summed(chunks))
+    listed["nodect"] = str(sum(each.number for each in chunks))
+    if demand.memory and not any("mem" in each.values for each in chunks):
+        listed["mem"] = listed.get("mem", format_size(demand.memory))
     listed["walltime"] = format_duration(walltime)
-    for name in ("vmem", "pmem", "pvmem", "file"):
-        if name in listed:
-            listed[name] = format_size(parse_size(listed[name]))
-    for name in _TIMES:
-        if name in listed and name != "walltime":
-            listed[name] = format_duration(parse_duration(listed[name]))
     return dict(sorted(listed.items()))
 
 

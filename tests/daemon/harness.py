@@ -90,6 +90,7 @@ class Daemon:
         self.state = directory / "state"
         self.arguments = list(arguments)
         self.process: subprocess.Popen[bytes] | Forked | None = None
+        self.home = os.environ.get("HOME", "/")
         # A test does not depend on the profile files of those who run it; some start much, and hold
         # locks when they are killed.
         plain = "login_shell = false\n"
@@ -109,6 +110,7 @@ class Daemon:
                 for name, value in os.environ.items()
                 if not name.startswith(("PBS_", "QBATCH_"))
             },
+            "HOME": self.home,
             "QBATCH_SOCKET": self.socket,
             "QBATCH_STATE": str(self.state),
             "QBATCH_CONFIG": str(self.directory / "none.toml"),

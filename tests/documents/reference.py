@@ -94,7 +94,7 @@ def pbs_commands() -> Iterator[str]:
         command = command_of(name)
         summary, paragraphs, options = help_of(command)
         yield from (f"### {name}", "", f"{summary[0].upper()}{summary[1:]}.", "", "```text")
-        yield from (*re.sub(r"\n +", "\n    ", command.usage).splitlines(), "```")
+        yield from (*re.sub(r"\n\s*", "\n    ", command.usage.strip()).splitlines(), "```")
         for paragraph in paragraphs:
             yield from ("", paragraph.replace("``", "`"))
         rows = [

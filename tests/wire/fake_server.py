@@ -154,7 +154,7 @@ class FakeServer:
         if request.server not in ("", SERVER, "localhost"):
             raise Refusal(
                 "unknown-server",
-                f"cannot connect to server {request.server} (errno=15008); this one is {SERVER}",
+                f"cannot connect to server {SERVER} (errno=15008): it is no server {request.server}",
             )
         return Welcome(server=SERVER, version="0.1.0", protocol=PROTOCOL, user="alice", role="user")
 

@@ -46,9 +46,13 @@ NO_CONNECTION = 255
 MESSAGES = {
     UNKNOWN_JOB: "Unknown Job Id",
     FINISHED_JOB: "Job has finished",
-    NOT_PERMITTED: "Unauthorized Request",
+    NOT_PERMITTED: "Unauthorized Request ",
     BAD_STATE: "Request invalid for state of job",
     UNKNOWN_QUEUE: "Unknown queue",
+    15013: "Unknown/illegal signal name",
+    15015: "Cannot modify attribute while job running ",
+    15038: "job is not rerunnable",
+    15062: "Unknown node ",
 }
 """The texts of PBS for its error numbers; clients look for them."""
 
@@ -70,8 +74,14 @@ Result = TypeVar("Result", bound=msgspec.Struct)
 
 
 class UsageFault(Exception):  # noqa: N818 - a fault of the caller
-    """The command line is wrong; the command prints the message, if any, and the usage text, and
-    exits with 2."""
+    """The command line is wrong; the command prints the message, if any, a second line, if any, and
+    the usage text, and exits with 2.  ``is_of_server``: OpenPBS leaves such a value to the server
+    or to a check after all options are read, so that in a directive it is no ``directive error``."""
+
+    def __init__(self, message: str = "", second: str = "", *, is_of_server: bool = False) -> None:
+        super().__init__(message)
+        self.second = second
+        self.is_of_server = is_of_server
 
 
 class CommandFault(Exception):  # noqa: N818 - a fault of the caller
@@ -228,6 +238,7 @@ class Call:
                 self._servers[server] = str(refusal)
         message = self._servers.get(server, "")
         if message:
+            self.here.err.write("Unknown Host.\n")
             self.complain(message, NO_CONNECTION)
         return not message
 
@@ -243,8 +254,8 @@ class Call:
             )
         elif error.pbs in (UNKNOWN_JOB, FINISHED_JOB):
             message = known
-        elif known and known.lower() not in text.lower():
-            message = f"{known} {job}" + (f" ({text})" if text else "")
+        elif known:
+            message = pbs_words(known, job, text)
         else:
             message = text or error.code
         if job and not re.search(rf"(?<![\w.]){re.escape(job)}(?!\w)", message):
@@ -287,7 +298,9 @@ class Command(NamedTuple):
     """A command: its name, its description (a line and further paragraphs), its usage text, its
     options and its action, which takes a call and returns the exit code.
 
-    ``flags``: long options without an argument, which neither POSIX nor PBS has.
+    ``usage``: as PBS prints it behind ``usage:``.  ``flags``: long options without an argument,
+    which neither POSIX nor PBS has.  ``torque``: letters that only Torque's dialect knows.
+    ``usage_code``: the exit code of wrong usage.
     """
 
     name: str
@@ -297,6 +310,25 @@ class Command(NamedTuple):
     action: Callable[[Call], int]
     stops_early: bool = False
     flags: tuple[str, ...] = ()
+    torque: str = ""
+    usage_code: int = 2
+
+    def options_in(self, *, is_torque: bool) -> Options:
+        """Return the options of a dialect."""
+        return {
+            letter: each
+            for letter, each in self.options.items()
+            if is_torque or letter not in self.torque
+        }
+
+    @property
+    def usage_text(self) -> str:
+        """What wrong usage prints: the text of PBS, then our long option."""
+        blanks = self.usage[: len(self.usage) - len(self.usage.lstrip())]
+        indent = blanks.strip("\n") if blanks else "       "
+        first = "usage:" if blanks.startswith("\t") else "usage: "
+        own = "".join(f"{indent}{self.name} {option}\n" for option in ("--version", "--help"))
+        return f"{first}{self.usage}\n{own}"
 
     def run(self, arguments: list[str], here: Surroundings | None = None) -> int:
         """Run the command and return the exit code; errors go to stderr."""
@@ -318,15 +350,17 @@ class Command(NamedTuple):
             own = [word for word in arguments[:end] if word not in self.flags]
             call = Call(
                 self.name,
-                parse_options([*own, *arguments[end:]], self.options, early),
+                parse_options(
+                    [*own, *arguments[end:]], self.options_in(is_torque=here.is_torque), early
+                ),
                 here,
                 arguments,
             )
             call.flags = frozenset(arguments[:end]).intersection(self.flags)
             return self.action(call)
         except UsageFault as fault:
-            text, code = str(fault), 2
-            usage = f"usage: {self.usage}\n       {self.name} --help | --version\n"
+            text, code = str(fault), self.usage_code
+            usage = (f"{plain(fault.second)}\n" if fault.second else "") + self.usage_text
         except CommandFault as fault:
             text, code = str(fault), fault.code
         except NoDaemon as missing:
@@ -341,6 +375,7 @@ class Command(NamedTuple):
             )
         except Refusal as refusal:
             text, code = worded(refusal), code_of(refusal.pbs)
+            usage = self.usage_text if refusal.code == "illegal-option" else ""
         except QbatchError as error:
             text, code = str(error), NO_CONNECTION if error.exit_code == 5 else 1
         finally:
@@ -372,6 +407,20 @@ class Command(NamedTuple):
             os._exit(code)
 
 
+def pbs_words(known: str, job: str, text: str) -> str:
+    """Return the words of PBS and the name of the job, as PBS writes them, then what our text adds
+    to them."""
+    place = text.lower().find(known.strip().lower())
+    if place >= 0:
+        text = text[:place] + text[place + len(known.strip()) :]
+    if job:
+        text = re.sub(rf"(?<![\w.]){re.escape(job)}(?!\w)", "", text, count=1)
+    rest = " ".join(text.split()).lstrip(" :,")
+    if not job:
+        return f"{known} {rest}".rstrip()
+    return f"{known} {job}" + (f": {rest}" if rest else "")
+
+
 def operands_of(call: Call, least: int = 1) -> list[str]:
     """Return the operands.
 
@@ -386,7 +435,7 @@ def operands_of(call: Call, least: int = 1) -> list[str]:
 
 def worded(refusal: Refusal) -> str:
     """Return the text of a refusal: that of PBS, if there is one, then that of the daemon."""
-    known, text = MESSAGES.get(refusal.pbs, ""), str(refusal)
+    known, text = MESSAGES.get(refusal.pbs, "").rstrip(), str(refusal)
     if known and known.lower() not in text.lower():
         return f"{known} ({text})" if text else known
     return text or refusal.code
@@ -404,12 +453,12 @@ def queue_of(destination: str) -> str:
 
 
 def command(
-    usage: str, options: Options | None = None
+    usage: str, options: Options | None = None, torque: str = ""
 ) -> Callable[[Callable[[Call], int]], Command]:
     """Return a decorator that makes a command from an action; the action's docstring becomes the
     description."""
     return lambda action: Command(
-        usage.partition(" ")[0], action.__doc__, usage, options or {}, action
+        usage.split()[0], action.__doc__, usage, options or {}, action, torque=torque
     )
 
 
@@ -429,7 +478,7 @@ def help_page(command: Command) -> str:
     import textwrap
 
     summary, paragraphs, options = help_of(command)
-    lines = [f"usage: {command.usage}", "", f"{summary[:1].upper()}{summary[1:]}."]
+    lines = [f"usage: {command.usage.strip()}", "", f"{summary[:1].upper()}{summary[1:]}."]
     for paragraph in paragraphs:
         lines += ["", *textwrap.wrap(paragraph.replace("``", ""), 100)]
     lines += ["", "options:"]

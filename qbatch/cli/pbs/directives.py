@@ -1,14 +1,17 @@
 """The directives of a script, its ``#PBS`` lines, and the words in them.  Pure functions.
 
-A first line that begins with ``#!`` or ``:`` is no directive.  The search skips comments and blank
-lines (also an empty line before ``#!``), and the first other line ends it.  Words are quoted as in
-a shell, and a backslash at the end of a line continues it.  Carriage returns and trailing blanks do
-not count.  A directive without an option has no effect, and a word that begins with ``#`` ends its
-line.
+A line that begins with ``:`` or ``#!`` is no directive.  The search skips comments and blank lines
+(also an empty line before ``#!``), and the first other line ends it.  Blanks may stand before the
+prefix.  Quotes protect blanks, and a backslash outside of them the next letter; a backslash at the
+end of a directive continues it with the whole next line.  Carriage returns and trailing blanks do
+not count.  A directive without an option has no effect.
+
+Source: OpenPBS qsub.c (get_script, make_argv) and check_job_script.c.
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 OWN_PREFIX = "#QBATCH"
@@ -22,8 +25,8 @@ class Directives(NamedTuple):
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a line; single and double quotes protect blanks, a backslash protects the
-    next letter.
+    """Return the words of a line; single and double quotes protect blanks, a backslash outside of
+    them protects the next letter.
 
     Raises:
         ValueError: a quote is not closed.
@@ -32,32 +35,20 @@ def split_words(text: str) -> list[str]:
     word = ""
     has_word = False
     quote = ""
-    place = 0
-    while place < len(text):
-        letter = text[place]
-        place += 1
-        if letter == quote:
-            quote = ""
-        elif letter in "\"'" and not quote:
+    letters = iter(text)
+    for letter in letters:
+        if quote:
+            quote, word = ("", word) if letter == quote else (quote, word + letter)
+        elif letter in "\"'":
             quote, has_word = letter, True
-        elif not quote and letter.isspace():
+        elif letter.isspace():
             if has_word:
                 words.append(word)
             word, has_word = "", False
-        elif not quote and letter == "#" and not has_word:
-            break
         else:
-            if (
-                letter == "\\"
-                and quote != "'"
-                and place < len(text)
-                and (not quote or text[place] in '"\\')
-            ):
-                letter = text[place]
-                place += 1
-            word, has_word = word + letter, True
+            word, has_word = word + (next(letters, "") if letter == "\\" else letter), True
     if quote:
-        raise ValueError(f"the quote {quote} is not closed in {text.strip()[:200]!r}")
+        raise ValueError(f"unmatched {quote} in {text.strip()[:200]!r}")
     if has_word:
         words.append(word)
     return words
@@ -65,42 +56,38 @@ def split_words(text: str) -> list[str]:
 
 def _after(line: str, prefix: str) -> str | None:
     """Return the rest of a directive after its prefix, None if the line is no directive."""
-    if not prefix or not line.startswith(prefix):
-        return None
-    rest = line[len(prefix) :]
-    return rest if not rest or rest[0].isspace() or rest[0] in "-\"'" else None
+    return line[len(prefix) :] if prefix and line.startswith(prefix) else None
 
 
 def scan(script: str, prefix: str = "#PBS") -> Directives:
     """Return the directives of a script; with an empty prefix only the ``#QBATCH`` lines.
 
     Raises:
-        ValueError: a quote is not closed.
+        ValueError: a quote is not closed, or the script ends where a directive goes on.
     """
-    lines: list[list[str]] = []
+    found: list[list[str]] = []
     own: list[list[str]] = []
-    unfinished = ""
-    place, is_first = 0, True
+    place = 0
     while place < len(script):
         end = script.find("\n", place)
         end = len(script) if end < 0 else end
-        line = script[place:end].strip()
+        line = script[place:end]
         place = end + 1
-        rest, is_start = _after(line, prefix), is_first
-        is_first = False
-        if rest is None and line and line[0] != "#" and not (is_start and line[0] == ":"):
-            break  # the first executable line
-        if is_start and (line[:1] == ":" or line[:2] == "#!"):
-            continue
+        rest = _after(line.strip(), prefix)
         if rest is not None:
-            rest = unfinished + rest.rstrip()
-            unfinished = ""
-            if rest.endswith("\\") and not rest.endswith("\\\\"):
-                unfinished = rest[:-1] + " "
-            elif words := split_words(rest):
-                lines.append(words)
-        elif (rest := _after(line, OWN_PREFIX)) is not None:
+            rest = line.lstrip()[len(prefix) :]
+            while rest.endswith("\\"):
+                if place >= len(script):
+                    raise ValueError("unexpected end-of-file or read error in script")
+                end = script.find("\n", place)
+                end = len(script) if end < 0 else end
+                rest = rest[:-1] + script[place:end]
+                place = end + 1
+            if words := split_words(rest.rstrip()):
+                found.append(words)
+        elif re.match(rf"{OWN_PREFIX}(\s|$)", line.strip()):
+            rest = line.strip()[len(OWN_PREFIX) :]
             own.append(split_words(rest))
-    if unfinished.strip():
-        lines.append(split_words(unfinished))
-    return Directives(lines, own)
+        elif line.strip() and line.strip()[0] != "#" and line[0] != ":":
+            break  # the first executable line
+    return Directives(found, own)

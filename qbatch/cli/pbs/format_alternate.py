@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from qbatch.cli.pbs.format_attributes import shown_state, torque_hosts
+from qbatch.cli.pbs.format_attributes import comment_of, shown_state, torque_hosts
 from qbatch.cli.pbs.format_table import shown_id
 from qbatch.cli.pbs.text import MICROSECONDS, cell, clock, plain, size_in, whole_cell
 from qbatch.wire.records import JobRecord, QueueRecord
@@ -17,7 +17,7 @@ BLANK = " -- "
 _DAY = 86_400
 _WIDE_WIDTHS = (30, 15, 15, 15, 8, 4, 5)
 _ROW = "%-15.15s %-8.8s %-8.8s %-10.10s %6.6s %3.3s %3.3s %6.6s %5.5s %1.1s %5.5s"
-_WIDE_ROW = "%-30.30s %-15.15s %-15.15s %-15.15s %8.8s %4.4s %5.5s %6.6s %5.5s %1.1s %s"
+_WIDE_ROW = "%-30.30s %-15.15s %-15.15s %-15.15s %8.8s %4.4s %5.5s %6.6s %5.5s %1.1s %5s"
 _QUEUE_ROW = "%-16.16s %6.6s %8.8s %8.8s %4.4s %5d %5d %4.4s   %c %c\n"
 _TITLES = ("Job ID", "Username", "Queue", "Jobname", "SessID", "NDS", "TSK")
 
@@ -102,7 +102,7 @@ def _row(job: JobRecord, now: int, look: Look) -> str:
         tasks if tasks != "0" else BLANK,
         size_in(resources["mem"], look.unit) if "mem" in resources else BLANK,
         resources.get(time_resource, BLANK),
-        shown_state(job.state, look.is_torque),
+        shown_state(job, look.is_torque),
         last,
     )
     line += " " if look.is_one_line else "\n"
@@ -111,8 +111,8 @@ def _row(job: JobRecord, now: int, look: Look) -> str:
             (torque_hosts(job) if look.is_torque else job.exec_host) or BLANK, look.is_one_line
         )
     if look.has_comments:
-        line += f"   {_comment_text(job.comment, look.is_wide)}\n"
-    if look.has_estimates and job.no_estimate:
+        line += f"   {_comment_text(comment_of(job), look.is_wide)}\n"
+    if look.has_estimates and job.no_estimate and job.state != "H":
         line += f"   {_comment_text(f'No forecast: {job.no_estimate}', look.is_wide)}\n"
     return line if line.endswith("\n") else line + "\n"
 

@@ -3,11 +3,12 @@ Pure functions."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from qbatch.cli.pbs.text import MICROSECONDS, ctime
-from qbatch.wire.attributes import JOB_ATTRIBUTES
+from qbatch.wire.attributes import JOB_ATTRIBUTES, PLACE_OF
 from qbatch.wire.records import DEFAULT_PROJECT, HostRecord, JobRecord, QueueRecord, ServerRecord
 from qbatch.wire.resources import format_duration, format_size
 
@@ -24,6 +25,11 @@ _NAMES_OF_EXTRA = {
     **{each.field: each.name for each in JOB_ATTRIBUTES},
     "init_dir": "init_work_dir",
 }
+_FIRST_VARIABLES = [
+    f"PBS_O_{name}"
+    for name in ("HOME", "LANG", "LOGNAME", "PATH", "MAIL", "SHELL", "TZ", "WORKDIR", "SYSTEM")
+]
+_LAST_VARIABLES = ("PBS_O_QUEUE", "PBS_O_HOST")
 _MOST_NUMBERS = 1000
 _TORQUE_STATES = {"F": "C", "X": "C", "M": "C", "B": "R", "U": "S"}
 _ARRAY_COUNTS = (("Queued", "QHW"), ("Running", "RSU"), ("Exiting", "E"), ("Expired", "XF"))
@@ -43,9 +49,10 @@ class Attribute(NamedTuple):
         return f"{self.name}.{self.resource}" if self.resource else self.name
 
 
-def shown_state(state: str, is_torque: bool) -> str:
-    """Return the state's letter in a dialect; Torque has C for jobs that have ended, and no letter
-    for begun arrays."""
+def shown_state(job: JobRecord, is_torque: bool) -> str:
+    """Return the letter of a job's state in a dialect; Torque has C for jobs that have ended, and
+    no letter for begun arrays.  The jobs of an array that is held are queued: the array is held."""
+    state = "Q" if job.is_held_with_array else job.state
     return _TORQUE_STATES.get(state, state) if is_torque else state
 
 
@@ -54,6 +61,15 @@ def variable_list(variables: Mapping[str, str]) -> str:
     backslash."""
     escapes = str.maketrans({"\\": "\\\\", ",": "\\,"})
     return ",".join(f"{name}={value.translate(escapes)}" for name, value in variables.items())
+
+
+def ordered_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables in the order of OpenPBS: those of the submission first, the two that the
+    server adds last."""
+    first = {name: variables[name] for name in _FIRST_VARIABLES if name in variables}
+    last = {name: variables[name] for name in _LAST_VARIABLES if name in variables}
+    others = {name: variables[name] for name in variables if name not in last}
+    return {**first, **others, **last}
 
 
 def array_counts(counts: Mapping[str, int]) -> str:
@@ -80,7 +96,7 @@ def job_attributes(job: JobRecord, server: str = "", is_torque: bool = False) ->
     _add(found, "Job_Owner", job.owner or job.user)
     for name, value in job.used.items():
         _add(found, "resources_used", value, name)
-    _add(found, "job_state", shown_state(job.state, is_torque))
+    _add(found, "job_state", shown_state(job, is_torque))
     _add(found, "queue", job.queue)
     _add(found, "server", job.server or server)
     _add(found, "Account_Name", job.account)
@@ -107,7 +123,7 @@ def job_attributes(job: JobRecord, server: str = "", is_torque: bool = False) ->
     _add_time(found, "comp_time" if is_torque else "obittime", job.ended)
     _add(found, "session_id", job.session)
     _add_rest(found, job, is_torque)
-    return found
+    return sorted(found, key=lambda each: PLACE_OF.get(each.name, len(PLACE_OF)))
 
 
 def torque_hosts(job: JobRecord) -> str:
@@ -132,6 +148,20 @@ def torque_hosts(job: JobRecord) -> str:
     return "+".join(found)
 
 
+def comment_of(job: JobRecord) -> str:
+    """Return the comment that ``qstat`` shows: when and where the job runs and how it ended, in the
+    words of OpenPBS, then what else is known."""
+    if job.started is None or not job.exec_vnode or job.state == "S" or job.is_array:
+        return job.comment
+    begun = time.strftime("%a %b %d at %H:%M", time.localtime(job.started // MICROSECONDS))
+    ran = f"Job run at {begun} on {job.exec_vnode}"
+    if job.ended is not None:
+        if job.comment.startswith("terminated"):
+            return f"{ran} and {job.comment}"
+        ran += " and failed" if job.exit_status else " and finished"
+    return f"{ran}; {job.comment}" if job.comment else ran
+
+
 def _with_host(path: str, owner: str) -> str:
     """Return an absolute path as PBS shows it, ``host:path``, with the host of the submission."""
     host = owner.partition("@")[2]
@@ -154,20 +184,22 @@ def price_text(price: int) -> str:
 
 
 def _add_rest(found: list[Attribute], job: JobRecord, is_torque: bool) -> None:
-    if job.started is not None:
+    if job.started is not None and not is_torque:
         _add(found, "jobdir", job.directory)
+        _add(found, "Stageout_status", job.stageout)
     _add(found, "substate", job.substate)
-    _add(found, "Variable_List", variable_list(job.variables))
-    _add(found, "comment", job.comment)
+    _add(found, "Variable_List", variable_list(ordered_variables(job.variables)))
+    _add(found, "comment", comment_of(job))
     _add_time(found, "etime", job.eligible)
     _add(found, "umask", None if job.umask is None else f"{job.umask:o}")
-    _add(found, "run_count", job.run_count)
+    _add(found, "run_count", job.run_count or None)
     _add(found, "exit_status" if is_torque else "Exit_status", job.exit_status)
     _add(found, "group_list", job.group_list)
     _add(found, "Submit_arguments" if not is_torque else "submit_args", job.submit_arguments)
     if job.ended is not None and not is_torque:
         _add(found, "history_timestamp", job.ended // MICROSECONDS)
     _add(found, "project", job.project or DEFAULT_PROJECT)
+    _add(found, "submit_host" if is_torque else "Submit_Host", job.owner.partition("@")[2])
     if job.is_blocking:
         _add(found, "block", "True")
     if job.is_array:
@@ -223,6 +255,7 @@ def queue_attributes(queue: QueueRecord) -> list[Attribute]:
                 None if queue.max_walltime is None else format_duration(queue.max_walltime),
             ),
             ("resources_default", "walltime", default),
+            *(("resources_assigned", name, value) for name, value in queue.assigned.items()),
             ("route_destinations", "", ",".join(queue.destinations)),
             ("acl_users", "", ",".join(queue.users)),
             ("comment", "", queue.comment),
@@ -233,7 +266,11 @@ def queue_attributes(queue: QueueRecord) -> list[Attribute]:
 
 
 def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
-    """Return the attributes of the server that ``qstat -B -f`` shows; ``version``: that of PBS."""
+    """Return the attributes of the server that ``qstat -B -f`` shows; ``version``: that of PBS.
+
+    Those of OpenPBS are shown as far as they hold here.
+    """
+    owners = dict.fromkeys(name for name in (server.owner, *server.managers) if name)
     return _attributes(
         [
             ("server_state", "", server.state),
@@ -241,12 +278,26 @@ def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
             ("scheduling", "", server.state not in ("Idle", "Paused")),
             ("total_jobs", "", server.total),
             ("state_count", "", state_counts(server.counts)),
-            ("managers", "", ",".join(server.managers)),
+            ("managers", "", ",".join(f"{name}@*" if "@" not in name else name for name in owners)),
             ("operators", "", ",".join(server.operators)),
             ("default_queue", "", server.default_queue),
-            ("job_history_enable", "", server.is_history_kept),
+            ("mailer", "", server.mail_command),
+            ("query_other_jobs", "", True),
+            ("resources_default", "ncpus", 1),
+            ("default_chunk", "ncpus", 1),
+            *(("resources_assigned", name, value) for name, value in server.assigned.items()),
             ("comment", "", "; ".join(server.problems)),
+            ("flatuid", "", True),
+            ("resv_enable", "", False),
+            ("max_array_size", "", server.max_array or None),
             ("pbs_version", "", version),
+            ("eligible_time_enable", "", False),
+            ("job_history_enable", "", server.is_history_kept),
+            (
+                "job_history_duration",
+                "",
+                None if server.history_kept is None else format_duration(server.history_kept),
+            ),
             ("qbatch_version", "", server.version),
             ("qbatch_policy", "", server.policy),
             (
@@ -258,8 +309,8 @@ def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
     )
 
 
-def host_attributes(host: HostRecord, version: str) -> list[Attribute]:
-    """Return the attributes of a host that ``pbsnodes`` shows; ``version``: that of PBS."""
+def host_attributes(host: HostRecord) -> list[Attribute]:
+    """Return the attributes of a host that ``pbsnodes`` shows."""
     slots = [f"{job}/{place}" for place, job in enumerate(host.jobs)]
     return _attributes(
         [
@@ -272,12 +323,15 @@ def host_attributes(host: HostRecord, version: str) -> list[Attribute]:
             ("resources_available", "host", host.name),
             ("resources_available", "mem", format_size(host.memory) if host.memory else None),
             ("resources_available", "ncpus", host.cpus),
-            ("resources_available", "pool", host.pool),
+            ("resources_available", "pool", host.pool if host.has_other_pools else ""),
             ("resources_available", "vnode", host.name),
-            ("resources_assigned", "mem", format_size(host.memory_used) if host.memory else None),
+            ("resources_assigned", "accelerator_memory", "0kb"),
+            ("resources_assigned", "hbmem", "0kb"),
+            ("resources_assigned", "mem", format_size(host.memory_used)),
+            ("resources_assigned", "naccelerators", 0),
             ("resources_assigned", "ncpus", host.cpus_used),
-            ("queue", "", ",".join(host.queues) if len(host.queues) == 1 else ""),
-            ("pbs_version", "", version),
+            ("resources_assigned", "vmem", "0kb"),
+            ("queue", "", host.own_queue),
             ("resv_enable", "", True),
             ("sharing", "", "default_shared"),
             ("comment", "", host.comment),

@@ -104,10 +104,27 @@ def json_document(
         "pbs_server": server or "qbatch",
     }
     shown = {**document, kind: body} if body else document
-    text = msgspec.json.format(msgspec.json.encode(shown), indent=4).decode()
+    text = _json_text(shown, "\n")
     if not text.isascii() or "\x7f" in text:
         text = re.sub(r"[^\x00-\x7e]", _json_escape, text)
     return text + "\n"
+
+
+def _json_text(value: object, begin: str) -> str:
+    """Return a value in the layout of OpenPBS (cJSON): a tab for each level and behind each key.
+
+    ``begin``: the end of a line and the tabs of this level.
+    """
+    if isinstance(value, dict):
+        inner = f"{begin}\t"
+        parts = [
+            f"{inner}{_json_text(key, inner)}:\t{_json_text(each, inner)}"
+            for key, each in value.items()
+        ]
+        return f"{{{','.join(parts)}{begin}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(_json_text(each, begin) for each in value)}]"
+    return msgspec.json.encode(value).decode()
 
 
 def _json_escape(found: re.Match[str]) -> str:

@@ -24,7 +24,7 @@ _PLAIN = (
 )
 _WIDE = (
     "Job id                         Name            User             Time Use S Queue\n"
-    "------------------------------ --------------- ---------------  -------- - ---------------\n",
+    "-----------------------------  --------------- ---------------  -------- - ---------------\n",
     "%-30s %-15s %-15s  %8s %1s %-15s\n",
     (30, 15, 15, 15),
 )
@@ -61,7 +61,7 @@ def job_table(
             cell(job.queue, queue_width),
         )
         time_text = percent_done(job) if is_percent else job.used.get("cput", "0")[:8] or "0"
-        state = shown_state(job.state, is_torque)[:1]
+        state = shown_state(job, is_torque)[:1]
         rows.append(
             row % (id_, name, cell(job.user.partition("@")[0], user_width), time_text, state, queue)
         )
@@ -105,7 +105,14 @@ def queue_table(queues: Iterable[QueueRecord]) -> str:
         flags = ["yes" if value else "no" for value in (queue.enabled, queue.started)]
         rows.append(
             _QUEUE_ROW
-            % (cell(queue.name, 16), most, total, *flags, *_counts(queue.counts), queue.kind[:4])
+            % (
+                cell(queue.name, 16),
+                most,
+                total,
+                *flags,
+                *_counts(queue.counts),
+                cell(queue.kind, 4),
+            )
         )
     header = (
         "Queue              Max   Tot Ena Str   Que   Run   Hld   Wat   Trn   Ext Type\n"

@@ -6,15 +6,19 @@ from __future__ import annotations
 import re
 
 from qbatch.cli.pbs.command import (
+    MESSAGES,
     NO_CONNECTION,
     TAKEN,
+    UNKNOWN_JOB,
     Call,
     Command,
     CommandFault,
     UsageFault,
+    code_of,
     command,
     operands_of,
 )
+from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
 from qbatch.wire.requests import (
     Delete,
@@ -31,15 +35,16 @@ from qbatch.wire.requests import (
 
 
 @command(
-    "qdel [-W force|delay=seconds|suppress_email=N] [-x] job_identifier ...",
+    "\n\tqdel [-W force|suppress_email=X] [-x] job_identifier...",
     {
         "a": TAKEN,
         "m": ("message", "Torque: a note in the record of the jobs."),
         "p": ("", "Torque: remove the jobs at once, as -W force."),
         "t": ("array", "Ignored; name the subjobs in the identifier, as in 5[1-3]."),
         "W": ("force|delay=N", "force: remove at once; delay=N (or N): seconds from TERM to KILL."),
-        "x": ("", "Remove the history of finished jobs too."),
+        "x": ("", "Take finished jobs too."),
     },
+    torque="ampt",
 )
 def qdel(call: Call) -> int:
     """End jobs; a waiting job leaves its queue, a running job gets SIGTERM and, later, SIGKILL."""
@@ -94,14 +99,14 @@ def _hold_command(name: str, verb: str, request: type[Hold] | type[Release]) -> 
         ),
         "t": ("array", "Ignored; name the subjobs in the identifier, as in 5[1-3]."),
     }
-    return Command(name, text, f"{name} [-h hold_list] job_identifier ...", options, act)
+    return Command(name, text, f"{name} [-h hold_list] job_identifier...", options, act, torque="t")
 
 
 qhold = _hold_command("qhold", "place", Hold)
 qrls = _hold_command("qrls", "remove", Release)
 
 
-@command("qmove destination job_identifier ...")
+@command("qmove destination job_identifier...")
 def qmove(call: Call) -> int:
     """Put waiting jobs into another queue."""
     destination, *jobs = operands_of(call, 2)
@@ -120,13 +125,21 @@ def qorder(call: Call) -> int:
         raise UsageFault("two jobs are needed")
     jobs = call.job_ids(operands)
     if len(jobs) == 2:
-        call.report(call.ask(Order(first=jobs[0], second=jobs[1]), Outcomes).outcomes)
+        try:
+            call.ask(Order(first=jobs[0], second=jobs[1]), Outcomes)
+        except Refusal as refusal:
+            if refusal.pbs != UNKNOWN_JOB:
+                raise
+            server = refusal.job.partition(".")[2]
+            both = " or ".join(job if "." in job else f"{job}.{server}" for job in jobs)
+            call.complain(f"{MESSAGES[UNKNOWN_JOB]} {both}", code_of(refusal.pbs))
     return call.code
 
 
 @command(
-    "qrerun [-W force] job_identifier ...",
+    "qrerun [-W force] job_identifier...",
     {"f": ("", "As -W force."), "m": TAKEN, "W": ("force", "Also jobs that are not rerunnable.")},
+    torque="fm",
 )
 def qrerun(call: Call) -> int:
     """Stop running jobs and requeue them."""
@@ -170,7 +183,7 @@ def qrun(call: Call) -> int:
 
 
 @command(
-    "qmsg [-E] [-O] message_string job_identifier ...",
+    "qmsg [-O] [-E] msg_string job_identifier...",
     {"E": ("", "Append to the error file (the default)."), "O": ("", "Append to the output file.")},
 )
 def qmsg(call: Call) -> int:
@@ -183,8 +196,9 @@ def qmsg(call: Call) -> int:
 
 
 @command(
-    "qsig [-a] [-s signal] job_identifier ...",
+    "qsig [-s signal] job_identifier...",
     {"a": TAKEN, "s": ("signal", "TERM (the default), SIGTERM, 15, suspend or resume.")},
+    torque="a",
 )
 def qsig(call: Call) -> int:
     """Send a signal to running jobs: a name, a number, suspend or resume."""

@@ -19,6 +19,9 @@ from qbatch.cli.pbs.command import Call, Command, CommandFault, UsageFault
 USAGE = """pbsdsh [-c copies] [-s] [-v] [-o] -- program [arg...]
        pbsdsh [-n node_index] [-s] [-v] [-o] -- program [arg...]"""
 
+SIGNALS = (1, 2, 15)
+"""HUP, INT and TERM: they end the tasks."""
+
 NOT_STARTED = 254
 """Exit status of a task if its program cannot start."""
 
@@ -84,18 +87,28 @@ def _slots(call: Call) -> list[TaskPlace]:
 def _start(
     call: Call, number: int, slot: TaskPlace, program: list[str], running: dict[int, int]
 ) -> None:
-    """Start a task, and put its process into ``running``."""
+    """Start a task, and put its process into ``running``.
+
+    Signals wait for both: no task is missed by a signal that ends the tasks.
+    """
+    import signal
+
     places = {"PBS_NODENUM": slot.node, "PBS_VNODENUM": slot.number, "PBS_TASKNUM": number + 2}
     environment = {**call.here.environment, **{name: str(value) for name, value in places.items()}}
     directory = environment.get("PBS_JOBDIR") or environment.get("HOME") or "/"
     call.here.out.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     process = os.fork()
     if process:
         running[process] = number
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         if call.given.has("v"):
             call.write(f"pbsdsh: spawned task 0x{number:08X} on logical node {slot.number}\n")
         return
     try:
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         os.chdir(directory)
         os.execvpe(program[0], program, environment)
     except OSError as error:
@@ -129,9 +142,11 @@ def _act(call: Call) -> int:
     running: dict[int, int] = {}
 
     def interrupted(number: int, _: object) -> NoReturn:
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)  # one is enough
         raise _Interrupted(number)
 
-    for each in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    for each in SIGNALS:
         signal.signal(each, interrupted)
     try:
         for number, slot in enumerate(places):

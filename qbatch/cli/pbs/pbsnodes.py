@@ -68,9 +68,15 @@ def block_text(name: str, attributes: Iterable[Attribute]) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def host_object(host: HostRecord, version: str) -> dict[str, object]:
-    """Return a host as an object for ``-F json``."""
-    found = json_object(host_attributes(host, version))
+def host_object(host: HostRecord) -> dict[str, object]:
+    """Return a host as an object for ``-F json``; as in OpenPBS it has no resource of which nothing
+    is assigned."""
+    found = json_object(host_attributes(host))
+    found["resources_assigned"] = json_object(
+        Attribute(resource, "", value)
+        for name, resource, value, _ in host_attributes(host)
+        if name == "resources_assigned" and value not in ("0", "0kb")
+    )
     if host.jobs:
         found["jobs"] = list(dict.fromkeys(host.jobs))
     return found
@@ -110,7 +116,7 @@ def _summary(host: HostRecord, has_jobs: bool) -> list[tuple[NodeColumn, _Value]
             jobs,
         ]
         return list(zip(_JOBS_COLUMNS, found, strict=True))
-    queue = host.queues[0] if len(host.queues) == 1 else "--"
+    queue = host.own_queue or "--"
     memory, comment = short_size(host.memory), host.comment or "--"
     found = [host.name, host.state, "--", "--", host.name, queue, memory, host.cpus, 0, 0, comment]
     return list(zip(_COLUMNS, found, strict=True))
@@ -150,9 +156,11 @@ def summary_object(host: HostRecord, has_jobs: bool) -> dict[str, object]:
     return {name: value for (_, name, _), value in _summary(host, has_jobs) if name}
 
 
-USAGE = """pbsnodes [-a] [-v] [-S[j][L]] [-F json|dsv [-D sep]] [-s server] [-H] [host ...]
-       pbsnodes -l [-s server]
-       pbsnodes [-o|-r|-c] [-C comment] host ..."""
+USAGE = """\tpbsnodes [-{o|r}][-C comment][-s server] host host ...
+\tpbsnodes -l [-s server]
+\tpbsnodes [-s server] -v vnode vnode ...
+\tpbsnodes -a[v][S[j][L]][-F format][-D delim][-s server]
+\tpbsnodes -[H][S[j][L]][-F format][-D delim] host host ..."""
 
 
 def _act(call: Call) -> int:
@@ -163,6 +171,8 @@ def _act(call: Call) -> int:
         raise UsageFault(f"illegal -F value {style}")
     if given.has("o") and given.has("rc"):
         raise UsageFault("conflicting options.")
+    if not (given.options or names or call.here.is_torque):
+        raise UsageFault
     if given.has("s") and not call.is_here(f"@{given.last('s')}"):
         return call.code
     if given.has("orc") or (given.has("C") and not given.has("alS")):
@@ -181,7 +191,9 @@ def _act(call: Call) -> int:
     answer = call.ask(HostStatus(hosts=names), Hosts)
     call.write(_text(call, answer, style))
     for error in answer.errors:
-        call.complain(error.message or "Unknown node", code_of(error.pbs))
+        name, _, more = error.message.removeprefix("Unknown node ").partition("; ")
+        call.here.err.write(f"Node: {plain(name)},  Error: Unknown node {plain(more)}\n")
+        call.code = 1
     return call.code
 
 
@@ -197,7 +209,7 @@ def _text(call: Call, answer: Hosts, style: str) -> str:
     separator = given.last("D") or "|"
     if style == "json":
         found = {
-            host.name: summary_object(host, has_jobs) if is_summary else host_object(host, VERSION)
+            host.name: summary_object(host, has_jobs) if is_summary else host_object(host)
             for host in hosts
         }
         return json_document(answer.server, VERSION, answer.now, "nodes", found)
@@ -207,14 +219,13 @@ def _text(call: Call, answer: Hosts, style: str) -> str:
         return "".join(summary_line(host, has_jobs, separator) for host in hosts)
     if style == "dsv":
         return "".join(
-            separated(f"Name={host.name}", host_attributes(host, VERSION), separator)
-            for host in hosts
+            separated(f"Name={host.name}", host_attributes(host), separator) for host in hosts
         )
     if call.here.is_torque:
         return "".join(
             block_text(host.name, torque_host_attributes(host, answer.now)) for host in hosts
         )
-    return "".join(block_text(host.name, host_attributes(host, VERSION)) for host in hosts)
+    return "".join(block_text(host.name, host_attributes(host)) for host in hosts)
 
 
 OPTIONS = {
@@ -238,4 +249,4 @@ OPTIONS = {
     "v": TAKEN,
 }
 
-pbsnodes = Command("pbsnodes", __doc__, USAGE, OPTIONS, _act)
+pbsnodes = Command("pbsnodes", __doc__, USAGE, OPTIONS, _act, torque="cdnNq", usage_code=1)

@@ -10,26 +10,17 @@ from qbatch.cli.pbs.qsub import working_directory
 from qbatch.cli.pbs.submission import ATTRIBUTE_OPTIONS, Gathered, field_value, illegal
 from qbatch.wire.attributes import BY_NAME
 from qbatch.wire.requests import Alter, Changes
-from qbatch.wire.resources import parse_demand
 
-USAGE = "\n       ".join(
+USAGE = "\n\t".join(
     (
-        (
-            "qalter [-a date_time] [-A account_string] [-c interval] [-e path] [-h hold_list] [-j "
-            "oe|eo|n] [-k keep]"
-        ),
-        (
-            "[-l resource_list] [-m mail_options] [-M user_list] [-N jobname] [-o path] [-p "
-            "priority] "
-            "[-P project]"
-        ),
-        (
-            "[-r y|n] [-S path_list] [-t %max] [-u user_list] [-v variable_list] [-W "
-            "otherattributes=value...]"
-        ),
-        "job_identifier ...",
+        "qalter [-a date_time] [-A account_string] [-c interval] [-e path]",
+        "[-h hold_list] [-j y|n] [-k keep] [-l resource_list]",
+        "[-m mail_options] [-M user_list] [-N jobname] [-o path] [-p priority]",
+        "[-R o|e|oe] [-r y|n] [-S path] [-u user_list] [-W dependency_list]",
+        "[-P project_name] job_identifier...",
     )
 )
+"""The usage text of OpenPBS."""
 
 
 def read_changes(call: Call) -> Changes:
@@ -57,10 +48,7 @@ def read_changes(call: Call) -> Changes:
             rest.append((letter, value))
     gathered.take(rest)
     if gathered.resources:
-        try:
-            parse_demand(gathered.resources)
-        except ValueError as error:
-            raise illegal("l", str(error)) from None
+        gathered.check_resources()
         changed["resources"] = gathered.resources
     if gathered.variables:
         changed["variables"] = gathered.variables
@@ -68,7 +56,7 @@ def read_changes(call: Call) -> Changes:
     for name, value in gathered.attributes.items():
         field = BY_NAME[name].field
         if field not in Changes.__struct_fields__:
-            raise illegal("W", f"{name} cannot be changed")
+            raise UsageFault(f"illegal -W value: {name} cannot be changed")
         changed[field] = int(value) if field == "slot_limit" else field_value(name, value)
     fixed = [*gathered.extra, *(name for name in changed if name not in Changes.__struct_fields__)]
     if fixed:
@@ -81,8 +69,6 @@ def read_changes(call: Call) -> Changes:
 def _act(call: Call) -> int:
     jobs = operands_of(call)
     changes = read_changes(call)
-    if changes == Changes():
-        raise UsageFault("there is nothing to change")
     return call.act(lambda ids: Alter(jobs=ids, changes=changes), jobs)
 
 
@@ -92,4 +78,4 @@ OPTIONS = {
     "t": ("%max", "The number of an array's jobs that may run at once."),
 }
 
-qalter = Command("qalter", __doc__, USAGE, OPTIONS, _act)
+qalter = Command("qalter", __doc__, USAGE, OPTIONS, _act, torque="ntv")

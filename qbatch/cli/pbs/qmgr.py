@@ -61,8 +61,11 @@ _TITLES = {
     "node": "Create nodes and set their properties",
 }
 
-SYNTAX, UNKNOWN_ATTRIBUTE, READ_ONLY, BAD_VALUE, NOT_SUPPORTED = 1, 15002, 15003, 15014, 15029
-"""The exit code of a wrong command; error numbers of PBS."""
+SYNTAX = NOT_SHOWN = 1
+"""The exit code of a wrong command, and of one that shows an object that does not exist."""
+
+UNKNOWN_ATTRIBUTE, READ_ONLY, BAD_VALUE, NOT_SUPPORTED = 15002, 15003, 15014, 15029
+"""Error numbers of PBS."""
 
 QUEUE_KEYS = {
     "priority": "priority",
@@ -158,7 +161,7 @@ class Directive(NamedTuple):
 
 
 class SyntaxFault(Exception):  # noqa: N818 - a fault of the caller
-    """A command cannot be read; the message has the place and the reason."""
+    """A command cannot be read; the message has the words of PBS, the place and the reason."""
 
 
 class DirectiveFault(Exception):  # noqa: N818 - a fault of the caller
@@ -169,11 +172,11 @@ class DirectiveFault(Exception):  # noqa: N818 - a fault of the caller
         self.pbs = pbs
 
 
-def _known(word: str, words: tuple[str, ...], what: str) -> str:
+def _known(word: str, words: tuple[str, ...], fault: str) -> str:
     for each in words:  # the first that begins with it counts: e is exit
         if each.startswith(word.lower()):
             return each
-    raise SyntaxFault(f"{plain(word[:40])!r} is no {what} (known: {', '.join(words)})")
+    raise SyntaxFault(f"{fault}: {plain(word[:40])}: known are {', '.join(words)}")
 
 
 def parse(line: str) -> Directive:
@@ -183,12 +186,12 @@ def parse(line: str) -> Directive:
         SyntaxFault: with the place and the reason.
     """
     words = line.split(None, 2)
-    verb = _known(words[0], VERBS, "command") if words[0] != "?" else "help"
+    verb = _known(words[0], VERBS, "Illegal operation") if words[0] != "?" else "help"
     if verb in ("exit", "quit", "help"):
         return Directive(verb)
     if len(words) < 2:
-        raise SyntaxFault(f"{verb}: an object is missing ({', '.join(KINDS)})")
-    kind = _known(words[1], (*KINDS, "hook", "resource", "sched"), "object")
+        raise SyntaxFault(f"No object type given: {verb} takes one of {', '.join(KINDS)}")
+    kind = _known(words[1], (*KINDS, "hook", "resource", "sched"), "Illegal object type")
     rest = words[2] if len(words) > 2 else ""
     names: tuple[str, ...] = ()
     if kind == "server":
@@ -209,17 +212,19 @@ def _changes(rest: str, verb: str) -> tuple[Change, ...]:
         found = _CHANGE.match(rest, place)
         if found is None or (found[4] and found.end() == len(rest)):
             raise SyntaxFault(
-                "not of the form attribute = value, ...: "
+                "Syntax error: not of the form attribute = value, ...: "
                 f"{plain(rest[place : place + 60].strip())!r}"
             )
         attribute, sign, value, _ = found.groups()
         if bool(sign) != (verb == "set") and verb in ("set", "unset", "list", "print"):
             wanted = "attribute = value" if verb == "set" else "attribute"
-            raise SyntaxFault(f"{verb} takes {wanted}, not {plain(found[0].strip(' ,'))!r}")
+            raise SyntaxFault(
+                f"Syntax error: {verb} takes {wanted}, not {plain(found[0].strip(' ,'))!r}"
+            )
         changes.append(Change(attribute, sign or "", (value or "").strip("\"'")))
         place = found.end()
     if verb in ("set", "unset") and not changes:
-        raise SyntaxFault(f"{verb}: an attribute is missing")
+        raise SyntaxFault(f"Syntax error: {verb}: an attribute is missing")
     return tuple(changes)
 
 
@@ -257,7 +262,8 @@ class Manager:
                     for each in attributes
                     if not wanted or {each.name.lower(), each.full_name.lower()} & wanted
                 ]
-                self.call.write(full_text(f"{KINDS[kind]} {name}".rstrip(), shown))
+                title = f"{KINDS[kind]} {name}".rstrip()
+                self.call.write(full_text(title, shown, is_wide=True))
         elif verb == "print":
             self.call.write("".join(self.printed(kind, names)))
         elif verb in ("set", "unset"):
@@ -291,9 +297,9 @@ class Manager:
         else:
             hosts = self.call.ask(HostStatus(hosts=names), Hosts)
             errors = hosts.errors
-            yield from ((host.name, host_attributes(host, VERSION)) for host in hosts.hosts)
+            yield from ((host.name, host_attributes(host)) for host in hosts.hosts)
         for error in errors:
-            self.report(",".join(names), error.message, error.pbs)
+            self.report(",".join(names), error.message, error.pbs, NOT_SHOWN)
 
     def printed(self, kind: str, names: tuple[str, ...]) -> Iterator[str]:
         """Yield the commands that would create these objects."""
@@ -366,12 +372,15 @@ class Manager:
                         outcome.error.pbs,
                     )
 
-    def report(self, name: str, message: str, pbs: int) -> None:
+    def report(self, name: str, message: str, pbs: int, code: int | None = None) -> None:
         """Report an error in the words of qmgr (with -z print nothing); the last error gives the
-        exit code."""
-        self.call.code = code_of(pbs)
+        exit code: ``code``, or that of the PBS error."""
+        self.call.code = code_of(pbs) if code is None else code
         if not self.call.given.has("z"):
-            self.call.here.err.write(f"qmgr obj={plain(name)} svr=default: {plain(message)}\n")
+            self.call.here.err.write(
+                f"qmgr obj={plain(name)} svr=default: {plain(message)}\n"
+                f"qmgr: Error ({pbs}) returned from server\n"
+            )
 
 
 def _fault_of(kind: str, attribute: str) -> DirectiveFault:
@@ -435,7 +444,8 @@ def _act(call: Call) -> int:
             if not call.given.has("n"):
                 manager.carry_out(directive)
         except SyntaxFault as fault:
-            call.complain(f"Syntax error: {fault}", SYNTAX)
+            call.complain(str(fault), SYNTAX)
+            call.here.err.write("Try 'help' if you are having trouble.\n")
         except DirectiveFault as fault:
             manager.report(",".join(directive.names), str(fault), fault.pbs)
         except Refusal as refusal:

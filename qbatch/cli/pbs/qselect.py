@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from qbatch.cli.pbs.command import Call, Command, UsageFault, queue_of
+from qbatch.cli.pbs.command import Call, Command, CommandFault, UsageFault, queue_of
 from qbatch.cli.pbs.submission import illegal, read_date
 from qbatch.cli.pbs.text import MICROSECONDS, plain
 from qbatch.wire.attributes import BY_LETTER
@@ -16,20 +16,10 @@ from qbatch.wire.records import DEFAULT_PROJECT, JobRecord
 from qbatch.wire.requests import STATES, JobStatus
 from qbatch.wire.resources import parse_duration, parse_size
 
-USAGE = "\n       ".join(
-    (
-        (
-            "qselect [-a [op]date_time] [-A account_string] [-c [op]interval] [-h hold_list] [-H] "
-            "[-J] "
-            "[-l resource_list]"
-        ),
-        (
-            "[-N name] [-p [op]priority] [-P project] [-q destination] [-r y|n] [-s states] [-t "
-            "[c|e|m|q|s][op]date_time]"
-        ),
-        "[-T] [-u user_list] [-x]",
-    )
-)
+USAGE = """qselect [-a [op]date_time] [-A account_string] [-c [op]interval]
+\t[-h hold_list] [-H] [-J] [-l resource_list] [-N name] [-p [op]priority]
+\t[-q destination] [-r y|n] [-s states] [-t subopt[op]date_time] [-T] [-P project_name]
+\t[-x] [-u user_name]"""
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     name: getattr(operator, name) for name in ("eq", "ne", "ge", "gt", "le", "lt")
@@ -57,11 +47,15 @@ def _comparison(letter: str, value: str) -> tuple[Callable[[Any, Any], bool], st
 
 def _resource_test(part: str) -> Test:
     """Return the test of one part of -l: ``ncpus.ge.4``, ``walltime.lt.1:00:00``,
-    ``place=free``."""
-    found = re.fullmatch(r"\s*([A-Za-z_]\w*)(?:\.(eq|ne|ge|gt|le|lt)\.|=)(.*)", part)
+    ``place.eq.free``."""
+    found = re.fullmatch(r"\s*([A-Za-z_]\w*)\.(eq|ne|ge|gt|le|lt)\.(.*)", part)
     if found is None:
-        raise illegal("l", f"{part!r} is not of the form name.op.value")
-    name, compare = found[1], _COMPARISONS[found[2] or "eq"]
+        known = ", ".join(_COMPARISONS)
+        raise UsageFault(
+            f"illegal -l value: {part!r} is not of the form name.op.value (op: {known})",
+            f"resource_list: {part}",
+        )
+    name, compare = found[1], _COMPARISONS[found[2]]
     asked = _measure(name, found[3].strip())
 
     def test(job: JobRecord) -> bool:
@@ -124,9 +118,12 @@ def _act(call: Call) -> int:
     if given.operands or given.after_dashes:
         raise UsageFault("no operands are taken")
     states = given.last("s")
-    if states and not set(states) <= set(STATES):
-        raise illegal("s", f"letters of {STATES}")
-    tests = _read_tests(call)
+    try:
+        if states and not set(states) <= set(STATES):
+            raise illegal("s", f"letters of {STATES}")
+        tests = _read_tests(call)
+    except CommandFault as fault:
+        raise UsageFault(str(fault)) from None
     if not call.is_here(given.last("q")):
         return call.code
     queue = queue_of(given.last("q"))
@@ -165,7 +162,7 @@ OPTIONS = {
     "h": ("hold_list", "Select by the exact set of holds."),
     "H": ("", "Select finished jobs only."),
     "J": ("", "Select arrays only."),
-    "l": ("resource_list", "Select by resources: ncpus.ge.4, walltime.lt.1:00:00, place=free."),
+    "l": ("resource_list", "Select by resources: ncpus.ge.4, walltime.lt.1:00:00, place.eq.free."),
     "N": ("name", "Select by the name."),
     "p": ("[op]priority", "Select by the user's priority."),
     "P": ("project", "Select by the project."),

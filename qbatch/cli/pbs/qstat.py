@@ -10,9 +10,18 @@ import time
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from qbatch.cli.pbs.command import FINISHED_JOB, TAKEN, VERSION, Call, Command, UsageFault, queue_of
+from qbatch.cli.pbs.command import (
+    FINISHED_JOB,
+    TAKEN,
+    VERSION,
+    Call,
+    Command,
+    UsageFault,
+    code_of,
+    queue_of,
+)
 from qbatch.cli.pbs.text import MICROSECONDS
-from qbatch.wire.errors import Refusal
+from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.identifiers import is_job_id, parse_id
 from qbatch.wire.records import JobRecord, Queues, ServerRecord
 from qbatch.wire.requests import History, JobStatus, QueueStatus, ServerStatus
@@ -22,11 +31,13 @@ if TYPE_CHECKING:
 
     from qbatch.cli.pbs.format_attributes import Attribute
 
-USAGE = """qstat [-f] [-J] [-p] [-t] [-x] [-E] [-w] [-F json|dsv [-D sep]] [ job_identifier... | destination... ]
-       qstat [-a|-i|-r|-H|-T] [-J] [-t] [-u user] [-n] [-s] [-G|-M] [-1] [-w] [ job_identifier... | destination... ]
-       qstat -Q [-f] [-F json|dsv [-D sep]] [ destination... ]
-       qstat -q [-G|-M] [ destination... ]
-       qstat -B [-f] [-F json|dsv [-D sep]] [ server_name... ]"""
+USAGE = """
+qstat [-f] [-J] [-p] [-t] [-x] [-E] [-F format | -w] [-D delim] [ job_identifier... | destination... ]
+qstat [-a|-i|-r|-H|-T] [-J] [-t] [-u user] [-n] [-s] [-G|-M] [-1] [-w]
+\t[ job_identifier... | destination... ]
+qstat -Q [-f] [-F format] [-D delim] [ destination... ]
+qstat -q [-G|-M] [ destination... ]
+qstat -B [-f] [-F format] [-D delim] [ server_name... ]"""
 
 _ALTERNATE = "airuHnsTGM"
 _IDS_A_REQUEST = 500
@@ -227,7 +238,7 @@ class Listing:
         return JobStatus(
             finished=finished,
             subjobs="t" in letters,
-            arrays_only="J" in letters,
+            arrays_only="J" in letters and "t" not in letters,
             is_brief=is_table,
             with_estimates="T" in letters,
             **chosen,
@@ -236,8 +247,21 @@ class Listing:
     def _ask_ids(self, operands: list[str]) -> None:
         ids = self.call.job_ids(operands)
         finished = "also" if self.options.is_torque or self.options.finished != "no" else "no"
+        errors: list[ErrorRecord] = []
         for place in range(0, len(ids), _IDS_A_REQUEST):
-            self._take(self._status(finished, jobs=ids[place : place + _IDS_A_REQUEST]))
+            question = self._status(finished, jobs=ids[place : place + _IDS_A_REQUEST])
+            errors += self._take(question)
+        if "E" in self.options.letters:  # one request in OpenPBS: it fails if all of them do
+            errors = [] if self.jobs else errors[-1:]
+        for error in errors:
+            if error.pbs == FINISHED_JOB:
+                message = (
+                    f"{error.job} Job has finished, use -x or -H to obtain historical "
+                    "job information"
+                )
+                self.call.complain(message, FINISHED_JOB % 256)
+            else:
+                self.call.job_fault(error, error.job)
 
     def _ask_queues(self, destination: str) -> None:
         if not self.call.is_here(destination):
@@ -256,24 +280,23 @@ class Listing:
         except Refusal as refusal:
             if not queue or refusal.code != "unknown-queue":
                 raise
-            self.call.job_fault(refusal.record, queue)
+            self.call.complain(f"Unknown queue destination {queue}", code_of(refusal.pbs))
 
-    def _take(self, question: JobStatus) -> None:
+    def _take(self, question: JobStatus) -> list[ErrorRecord]:
+        """Add the jobs of an answer, and return its errors."""
+        errors: list[ErrorRecord] = []
         for page in self.call.session.pages(question):
             self.server = page.server or self.server
             self.now = page.now or self.now
             if not page.has_history and self.options.finished != "no":
                 self.call.here.err.write("qstat: PBS is not configured to maintain job history\n")
-            self.jobs += page.jobs
-            for error in page.errors:
-                if error.pbs == FINISHED_JOB:
-                    message = (
-                        f"{error.job} Job has finished, use -x or -H to obtain historical "
-                        "job information"
-                    )
-                    self.call.complain(message, FINISHED_JOB % 256)
-                else:
-                    self.call.job_fault(error, error.job)
+            # -J and -t together: the jobs of arrays, without the arrays.
+            is_of_arrays = {"J", "t"} <= self.options.letters
+            self.jobs += [
+                job for job in page.jobs if not is_of_arrays or ("[" in job.id and not job.is_array)
+            ]
+            errors += page.errors
+        return errors
 
     def _take_completed(self, before: int, queues: tuple[str, ...]) -> None:
         """Add the jobs that have ended lately, which Torque shows for a while."""
@@ -327,7 +350,7 @@ class Listing:
         return alternate_table(jobs, server, self.now or int(time.time() * MICROSECONDS), look)
 
     def _json_text(self) -> str:
-        from qbatch.cli.pbs.format_attributes import job_attributes
+        from qbatch.cli.pbs.format_attributes import job_attributes, ordered_variables
         from qbatch.cli.pbs.format_full import json_document, json_object, json_value
 
         found: dict[str, object] = {}
@@ -337,7 +360,8 @@ class Listing:
             shown = found[job.id] = json_object(job_attributes(job, self.server))
             if job.variables:
                 shown["Variable_List"] = {
-                    name: json_value("", value) for name, value in job.variables.items()
+                    name: json_value("", value)
+                    for name, value in ordered_variables(job.variables).items()
                 }
             if self.options.is_torque and "Exit_status" in shown:
                 shown["exit_status"] = shown["Exit_status"]
@@ -352,7 +376,7 @@ OPTIONS = {
     "C": TAKEN,
     "D": ("separator", "With -F dsv: the separator of attributes, by default |."),
     "e": TAKEN,
-    "E": ("", "Ignored; qstat always asks for identifiers together."),
+    "E": ("", "Show the jobs that exist; report none that does not, unless none does."),
     "f": ("", "Show all attributes."),
     "F": ("format", "With -f: json or dsv."),
     "G": ("", "Show sizes in gigabytes."),
@@ -376,4 +400,4 @@ OPTIONS = {
     "x": ("", "Show finished jobs too; in Torque's dialect: write XML."),
 }
 
-qstat = Command("qstat", __doc__, USAGE, OPTIONS, _act)
+qstat = Command("qstat", __doc__, USAGE, OPTIONS, _act, torque="cCelR")

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from qbatch.cli.pbs.command import (
+    BAD_HOST,
     Call,
     Command,
     CommandFault,
@@ -18,36 +19,28 @@ from qbatch.cli.pbs.format_attributes import price_text
 from qbatch.cli.pbs.submission import (
     LONGEST_NAME,
     SUBMISSION_OPTIONS,
+    TORQUE_LETTERS,
     Gathered,
     is_attribute,
     standard_variables,
 )
 from qbatch.cli.pbs.text import ctime
 from qbatch.client import ClientSession
+from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Done, Outcomes, SubmissionRecord
 from qbatch.wire.requests import Spec, Submit, Upload, Wait
 
-USAGE = "\n       ".join(
+USAGE = "\n\t".join(
     (
-        (
-            "qsub [-a date_time] [-A account_string] [-c interval] [-C directive_prefix] [-e path] "
-            "[-f] [-h] [-j oe|eo|n]"
-        ),
-        (
-            "[-J X-Y[:Z][%max]] [-k keep] [-l resource_list] [-m mail_options] [-M user_list] [-N "
-            "jobname] [-o path]"
-        ),
-        (
-            "[-p priority] [-P project] [-q queue] [-r y|n] [-R o|e|oe] [-S path_list] [-t array] "
-            "[-u "
-            "user_list]"
-        ),
-        (
-            "[-v variable_list] [-V] [-W otherattributes=value...] [-z] [--quote] [script | - | -- "
-            "command [arg...]]"
-        ),
+        "qsub [-a date_time] [-A account_string] [-c interval]",
+        "[-C directive_prefix] [-e path] [-f ] [-h ] [-I [-X]] [-j oe|eo] [-J X-Y[:Z]]",
+        "[-k keep] [-l resource_list] [-m mail_options] [-M user_list]",
+        "[-N jobname] [-o path] [-p priority] [-P project] [-q queue] [-r y|n]",
+        "[-R o|e|oe] [-S path] [-u user_list] [-W otherattributes=value...]",
+        "[-v variable_list] [-V ] [-z] [script | -- command [arg1 ...]]",
     )
 )
+"""The usage text of OpenPBS."""
 
 NEVER_RAN = 3
 """With ``-W block=true``, the exit code for a job that was deleted before it ran."""
@@ -104,7 +97,15 @@ def _script_text(call: Call) -> tuple[str | None, str, str, tuple[str, ...]]:
             with open(path, "rb") as stream:
                 content = stream.read(LONGEST_SCRIPT + 1)
         except OSError as error:
-            raise CommandFault(f"script file {operands[0]}: {error.strerror}") from None
+            what, code = (
+                ("opening script file:", 8)
+                if isinstance(error, PermissionError)
+                else ("script file:", 1)
+            )
+            text = f"{what}: {error.strerror} ({operands[0]})"
+            if isinstance(error, IsADirectoryError):
+                text = f"script not a file: {operands[0]}"
+            raise CommandFault(text, code) from None
     else:
         stdin = call.here.stdin
         if stdin is None:
@@ -126,6 +127,8 @@ def _script_text(call: Call) -> tuple[str | None, str, str, tuple[str, ...]]:
 
 
 def _take_directives(call: Call, gathered: Gathered, script: str) -> None:
+    """Take the directives of a script, line by line.  OpenPBS reports what it finds while it reads
+    an option, then the line; other values it refuses as it does those of the command line."""
     prefix = (
         call.given.last("C").strip("\"'")
         if call.given.has("C")
@@ -134,20 +137,26 @@ def _take_directives(call: Call, gathered: Gathered, script: str) -> None:
     try:
         directives = scan(script, prefix)
     except ValueError as error:
-        raise CommandFault(f"directive error: {error}", 2) from None
+        raise CommandFault(str(error)) from None
     options: list[tuple[str, str]] = []
     for words in directives.lines:
+        shown = f"directive error: {' '.join(words)}"
         try:
-            given = parse_options(words, SUBMISSION_OPTIONS)
+            given = parse_options(words, qsub.options_in(is_torque=call.here.is_torque))
+            if given.after_dashes or not all(is_attribute(word) for word in given.operands):
+                raise CommandFault(shown)
+            # ARC writes `#PBS Account_Name=x`, which older releases of PBS accepted.
+            found = [("W", word) for word in given.operands]
+            # PSI/J writes -N="x".
+            found += [(letter, value.removeprefix("=")) for letter, value in given.options]
+            gathered.check(found)
         except UsageFault as fault:
-            raise CommandFault(f"directive error: {quoted(words)} ({fault})", 2) from None
-        if given.after_dashes or not all(is_attribute(word) for word in given.operands):
-            raise CommandFault(f"directive error: {quoted(words)}", 2)
-        # ARC writes `#PBS Account_Name=x`, which older releases of PBS accepted.
-        options += [("W", word) for word in given.operands]
-        # PSI/J writes -N="x".
-        options += [(letter, value.removeprefix("=")) for letter, value in given.options]
-    gathered.take(options)
+            if fault.is_of_server:
+                raise
+            call.complain(str(fault))
+            raise CommandFault(shown) from None
+        options += found
+    gathered.take(options, is_directive=True)
     for words in directives.own:
         gathered.take_own(words)
 
@@ -163,6 +172,7 @@ def specification(call: Call) -> tuple[Spec, bool]:
     script, encoding, name, command = _script_text(call)
     directory = working_directory(call.here)
     gathered = Gathered(directory, call.here.environment, is_torque=call.here.is_torque)
+    gathered.check(call.given.options)
     if script is not None:
         _take_directives(call, gathered, script)
     gathered.take(call.given.options)
@@ -227,7 +237,13 @@ def _act(call: Call) -> int:
         call.write("\n".join(lines) + "\n")
         return 0
     spec = uploaded(call.session, spec)
-    job = call.ask(Submit(spec=spec), SubmissionRecord).job
+    try:
+        job = call.ask(Submit(spec=spec), SubmissionRecord).job
+    except Refusal as refusal:
+        if refusal.pbs != BAD_HOST:
+            raise
+        call.here.err.write("Unknown Host.\n")
+        raise CommandFault(str(refusal), BAD_HOST % 256) from None
     if not is_quiet:
         call.write(f"{job}\n")
     if not spec.is_blocking:
@@ -240,4 +256,12 @@ def _act(call: Call) -> int:
     return outcomes[0].exit_status % 256 or (1 if outcomes[0].exit_status else 0)
 
 
-qsub = Command("qsub", __doc__, USAGE, SUBMISSION_OPTIONS, _act, flags=("--quote",))
+qsub = Command(
+    "qsub",
+    __doc__,
+    USAGE,
+    SUBMISSION_OPTIONS,
+    _act,
+    flags=("--quote",),
+    torque=TORQUE_LETTERS,
+)

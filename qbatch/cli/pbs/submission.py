@@ -14,22 +14,26 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
-from qbatch.cli.pbs.command import TAKEN, CommandFault, Options
+from qbatch.cli.pbs.command import CommandFault, Options, UsageFault, code_of
 from qbatch.cli.pbs.text import MICROSECONDS
 from qbatch.wire.attributes import BY_LETTER, BY_NAME, JOB_ATTRIBUTES
 from qbatch.wire.deadlines import RESOURCE, with_offset
+from qbatch.wire.errors import CODES
 from qbatch.wire.identifiers import expand_id, parse_indices
 from qbatch.wire.requests import Spec
+from qbatch.wire.resource_values import ResourceFault
 from qbatch.wire.resources import (
-    parse_demand,
+    check_resources,
+    format_duration,
     parse_duration,
     parse_resources,
     parse_size,
     split_list,
 )
-from qbatch.wire.staging import SANDBOXES, parse_staging
+from qbatch.wire.staging import SANDBOXES, names_of, parse_staging
 
 ATTRIBUTE_OPTIONS: Options = {
     **{each.letter: (each.argument, each.meaning) for each in JOB_ATTRIBUTES if each.argument},
@@ -50,50 +54,74 @@ ATTRIBUTE_OPTIONS: Options = {
 
 SUBMISSION_OPTIONS: Options = {
     **ATTRIBUTE_OPTIONS,
-    "b": ("seconds", "Ignored (Torque: how long to try)."),
+    "b": ("seconds", "Torque: how long to try; ignored."),
     "C": ("prefix", "The prefix of directive lines in place of #PBS; '' reads none."),
     "d": ("directory", "Torque: the directory in which the job begins."),
-    "D": ("directory", "Refused, except for /: a job has no root directory of its own."),
-    "E": TAKEN,
+    "D": ("directory", "Torque: refused, except for /: a job has no root directory of its own."),
+    "E": ("", "Torque: ignored."),
     "f": ("", "Ignored: qsub never goes into the background."),
     "F": ("arguments", "Torque: arguments of the script, in one word."),
-    "G": ("", "Refused: there is no Windows here."),
+    "G": ("", "Torque: refused; there is no Windows here."),
     "h": ("", "Hold the job until qrls releases it."),
     "I": ("", "Refused: interactive jobs are not supported yet."),
     "J": ("X-Y[:Z][%max]", "Submit an array of jobs; at most max run at once."),
     "K": (
         "seconds",
-        "Refused: the key kill_delay of the configuration sets the time between TERM and KILL.",
+        (
+            "Torque: refused; the key kill_delay of the configuration sets the time between TERM "
+            "and KILL."
+        ),
     ),
-    "L": ("request", "Refused: write -l select or -l nodes."),
+    "L": ("request", "Torque: refused; write -l select or -l nodes."),
     "q": ("destination", "The queue: queue, queue@server or @server."),
     "t": ("array", "Torque: submit an array of jobs: 1-10, 1,3,5, 1-10%2."),
-    "T": ("script", "Refused: there are no prologues here."),
+    "T": ("script", "Torque: refused; there are no prologues here."),
     "V": ("", "Give the job the whole environment of qsub."),
     "w": ("directory", "Torque: the directory of the submission."),
-    "x": ("", "Refused: it belongs to interactive jobs."),
+    "x": ("", "Torque: refused; it belongs to interactive jobs."),
     "X": ("", "Refused: it belongs to interactive jobs."),
     "z": ("", "Do not print the identifier."),
 }
 """Options of ``qsub``: the union of those of OpenPBS and Torque."""
 
-_REFUSED = {
-    "accounting_id": "the server sets it",
-    "comment": "the server sets it",
-    "estimated": "the server sets it",
-    "exit_on_full": "there is nothing here that it could change",
-    "keep": "write Keep_Files or -k",
-    "partition": "there is no Moab here to read it",
-    "pwd": "no password is kept here",
-    "cred": "no credential is kept here",
-    "qos": "there is no Moab here to read it",
-    "queue": "write -q",
-    "x": "there is no Moab here to read it",
-}
+TORQUE_LETTERS = "bdDEFGKLntTwx"
+"""The options that only Torque has; in the dialect of OpenPBS they are not known."""
 
-_NAMES = {name.lower(): name for name in (*BY_NAME, *_REFUSED)}
+_READ_ONLY = (
+    "accounting_id",
+    "array",
+    "array_id",
+    "array_index",
+    "array_indices_remaining",
+    "array_state_count",
+    "comment",
+    "ctime",
+    "eligible_time",
+    "estimated",
+    "etime",
+    "exec_host",
+    "exec_vnode",
+    "Exit_status",
+    "history_timestamp",
+    "Job_Owner",
+    "job_state",
+    "jobdir",
+    "mtime",
+    "obittime",
+    "qtime",
+    "queue",
+    "server",
+    "session_id",
+    "Stageout_status",
+    "stime",
+    "Submit_Host",
+    "substate",
+)
+"""The attributes that only the server sets."""
+
+_NAMES = {name.lower(): name for name in (*BY_NAME, *_READ_ONLY)}
 _TRUE, _FALSE = ("true", "t", "1", "y"), ("false", "f", "0", "n")
-_DEPENDENCIES = {
+_DEPENDENCIES = (
     "after",
     "afterok",
     "afternotok",
@@ -106,27 +134,39 @@ _DEPENDENCIES = {
     "synccount",
     "syncwith",
     "runone",
-    "afterarray",
-    "afterokarray",
-    "afternotokarray",
-    "afteranyarray",
-}
+)
+_OF_ARRAYS = ("afterarray", "afterokarray", "afternotokarray", "afteranyarray")
+_EARLY = "alrW"
+"""The options that ``qsub`` checks while it reads them (qsub.c, process_opts)."""
 
 
-def illegal(letter: str, reason: str = "") -> CommandFault:
-    """Return the fault ``illegal -l value: reason``: one line, exit 2."""
-    return CommandFault(f"illegal -{letter} value" + (f": {reason}" if reason else ""), 2)
+def illegal(letter: str, reason: str = "") -> UsageFault:
+    """Return the fault ``illegal -N value: reason``; the usage text follows, and the exit code is
+    2."""
+    text = f"illegal -{letter} value" + (f": {reason}" if reason else "")
+    return UsageFault(text, is_of_server=letter not in _EARLY)
+
+
+def refused(code: str, message: str) -> CommandFault:
+    """Return the fault with the exit code of a refusal by the server, of
+    :data:`qbatch.wire.errors.CODES`."""
+    return CommandFault(message, code_of(CODES[code][0]))
 
 
 def is_true(value: str) -> bool:
     """Return a truth value of PBS.
 
     Raises:
-        CommandFault: the text is none.
+        UsageFault: the text is none.
     """
     if value.strip().lower() not in _TRUE + _FALSE:
-        raise illegal("W", f"{value.strip()[:200]!r} is neither true nor false")
+        raise _wrong(f"{value.strip()[:200]!r} is neither true nor false")
     return value.strip().lower() in _TRUE
+
+
+def _wrong(reason: str) -> UsageFault:
+    """Return the fault of a value of ``-W`` that is checked after all options are read."""
+    return UsageFault(f"illegal -W value: {reason}", is_of_server=True)
 
 
 def is_attribute(word: str) -> bool:
@@ -135,12 +175,13 @@ def is_attribute(word: str) -> bool:
     return bool(equals) and name.lower() in _NAMES
 
 
-def read_attributes(value: str) -> dict[str, str]:
+def read_attributes(value: str, *, is_torque: bool = False) -> dict[str, str]:
     """Return the attributes of one -W argument by their names in PBS.  A part without ``=`` belongs
     to the attribute before it if that is a list.
 
     Raises:
-        CommandFault: an attribute is unknown or cannot be honoured, or its value is illegal.
+        UsageFault: the text is no list of ``name=value``, or a value is illegal.
+        CommandFault: an attribute is unknown, or only the server sets it.
     """
     found: dict[str, str] = {}
     last = ""
@@ -154,59 +195,96 @@ def read_attributes(value: str) -> dict[str, str]:
             found[last] += f",{part.strip()}"
         elif equals and re.fullmatch(r"\w+", name.strip()):
             names = ", ".join(sorted(BY_NAME, key=str.lower))
-            raise illegal("W", f"{name.strip()!r} is not known (known: {names})")
-        elif part.strip():
+            raise refused(
+                "unknown-attribute",
+                f"Error (15002) submitting job: -W {name.strip()} is no attribute (known: {names})",
+            )
+        elif part.strip() or not value.strip():
             raise illegal("W", f"{part.strip()!r} is not of the form name=value")
     for name, text in found.items():
-        _check(name, text)
+        _check(name, text, is_torque)
     return found
 
 
-def _check(name: str, value: str) -> None:
-    if name in _REFUSED:
-        raise illegal("W", f"{name} cannot be honoured: {_REFUSED[name]}")
+def _check(name: str, value: str, is_torque: bool) -> None:
+    """Refuse the value of an attribute that has no option (ecl_verify_values.c)."""
+    if name in _READ_ONLY:
+        raise refused(
+            "read-only", f"Cannot set attribute, read only or insufficient permission  {name}"
+        )
     if name == "depend":
-        _check_depend(value)
-    elif name in ("block", "interactive", "release_nodes_on_stageout"):
-        if is_true(value) and name == "interactive":
+        _check_depend(value, is_torque)
+    elif name in ("block", "interactive"):
+        if value.lower() not in ("true", "false"):
+            raise illegal("W", f"{name} is true or false, not {value[:200]!r}")
+        if value.lower() == "true" and name == "interactive":
             raise illegal("W", "interactive jobs are not supported yet")
-        if is_true(value) and name == "release_nodes_on_stageout":
-            raise illegal(
-                "W",
-                "release_nodes_on_stageout cannot be honoured: a job keeps its hosts to its end",
-            )
-    elif name == "tolerate_node_failures" and value.lower() != "none":
-        raise illegal("W", "tolerate_node_failures cannot be honoured: a job ends with its hosts")
-    elif name == "umask" and not re.fullmatch(r"[0-7]{1,4}", value):
-        raise illegal("W", "umask is an octal number")
+    elif name == "release_nodes_on_stageout":
+        is_true(value)
+    elif name == "tolerate_node_failures" and value.lower() not in ("none", "job_start", "all"):
+        raise refused(
+            "bad-value",
+            f"Illegal attribute or resource value {name}: one of none, job_start, all",
+        )
+    elif name == "umask" and not re.fullmatch(r"[0-9]{1,4}", value):
+        raise _wrong("umask is an octal number")
     elif name in ("max_run_subjobs", "run_count") and not re.fullmatch(r"[0-9]{1,9}", value):
-        raise illegal("W", f"{name} is a number")
+        raise _wrong(f"{name} is a number")
     elif name == "sandbox" and value.upper() not in SANDBOXES:
-        raise illegal("W", f"sandbox is one of {', '.join(SANDBOXES)}")
+        raise _wrong(f"sandbox is one of {', '.join(SANDBOXES)}")
+    elif name == "group_list":
+        check_at_list("W", value, is_each_host_once=True)
     elif name in ("stagein", "stageout"):
         try:
             parse_staging(value)
         except ValueError as error:
-            raise illegal("W", f"{name}: {error}") from None
+            raise _wrong(f"{name}: {error}") from None
 
 
-def _check_depend(value: str) -> None:
-    """Check ``afterok:12:13,afterany:9``."""
+def _check_depend(value: str, is_torque: bool) -> None:
+    """Check ``afterok:12:13,afterany:9`` (parse_depend.c)."""
+    known = _DEPENDENCIES + (_OF_ARRAYS if is_torque else ())
     for part in value.split(","):
         kind, *ids = part.strip().split(":")
-        if kind not in _DEPENDENCIES or not ids:
-            raise illegal(
-                "W", f"depend={part.strip()!r}: known are {', '.join(sorted(_DEPENDENCIES))}"
-            )
+        if kind not in known or not ids or "" in ids:
+            raise _wrong(f"depend={part.strip()!r}: known are {', '.join(sorted(known))}")
         if kind in ("on", "synccount"):
             if not re.fullmatch(r"[0-9]{1,6}", ids[0]):
-                raise illegal("W", f"depend={part.strip()!r}: a count is missing")
+                raise _wrong(f"depend={part.strip()!r}: a count is missing")
             continue
         for job in ids:
+            if re.search(r"\[[^\]]", job) and not is_torque:
+                raise UsageFault(
+                    f"cannot have dependancy on subjob or range: {job} (name its array)",
+                    is_of_server=True,
+                )
             try:
                 expand_id(job)
             except ValueError as error:
-                raise illegal("W", str(error)) from None
+                raise _wrong(str(error)) from None
+
+
+def check_at_list(
+    letter: str, value: str, *, is_each_host_once: bool = False, is_path: bool = False
+) -> None:
+    """Refuse a list that is not of the form ``name[@host],...`` (parse_at.c).
+
+    Raises:
+        UsageFault: with the item and the reason.
+    """
+    hosts: list[str] = []
+    for item in (each.strip() for each in value.split(",")):
+        found = re.fullmatch(r"([^\s#@,]+)(?:@([^\s#@,]+))?", item)
+        if found is None or not item.isprintable():
+            reason = f"{item[:200]!r} is not of the form name[@host]"
+        elif is_path and not item.startswith("/"):
+            reason = f"{item[:200]!r} is no absolute path"
+        elif is_each_host_once and (found[2] or "") in hosts:
+            reason = f"a second item without a host, or with the same one: {item[:200]!r}"
+        else:
+            hosts.append(found[2] or "")
+            continue
+        raise UsageFault(f"illegal -{letter} value: {reason}", is_of_server=True)
 
 
 LONGEST_NAME = 230
@@ -222,15 +300,21 @@ _UNSUPPORTED = {
     "X": "X11 Forwarding possible only for interactive jobs",
 }
 _FORMS = {
+    "c": (r"[nscw]|[cw]=[0-9]+", "n, s, c, c=MINUTES, w or w=MINUTES"),
+    "j": ("oe|eo|n", "known are oe, eo, n"),
+    "k": ("[oed]*[oe][oed]*|[nd]*n[nd]*", "letters of oed, d with o or e, or n"),
+    "m": ("[abej]+|n", "letters of abej, or n"),
+    "p": ("[+-]?[0-9]{1,5}", "a priority is a whole number from -1024 to 1023"),
+    "r": ("y|n", "y or n"),
+    "R": ("[oe]+", "letters of oe"),
+}
+_TORQUE_FORMS = {
     "c": (
         r"[nscwu]|[cw]=[0-9]{1,9}|interval=[0-9]+|enabled|shutdown|periodic|none",
         "n, s, c, c=MINUTES, w, w=MINUTES or u",
     ),
-    "j": ("oe|eo|n", "known are oe, eo, n"),
     "k": ("[oed]+|n", "letters of oedn, n alone"),
     "m": ("[abefjp]+|n", "letters of abefjpn, n alone"),
-    "p": ("[+-]?[0-9]{1,5}", "a priority is a whole number from -1024 to 1023"),
-    "r": ("y|n", "y or n"),
     "R": ("[oe]+|n", "letters of oen, n alone"),
 }
 """The form of the values of options that set one field, and its description."""
@@ -256,12 +340,14 @@ class Gathered:
         self.attributes: dict[str, str] = {}
         self.extra: dict[str, str] = {}
         self.letters: set[str] = set()
+        self.options: dict[str, str] = {}
 
-    def take(self, options: list[tuple[str, str]]) -> None:
-        """Take options in order.
+    def take(self, options: list[tuple[str, str]], *, is_directive: bool = False) -> None:
+        """Take options in order.  A resource that a directive names twice has its first value
+        (set_resource.c); everything else has its last.
 
         Raises:
-            CommandFault: a value is illegal.
+            UsageFault, CommandFault: a value is illegal.
         """
         resources: dict[str, str] = {}
         for value in [value for letter, value in options if letter == "w"]:
@@ -272,17 +358,24 @@ class Gathered:
         for letter, value in options:
             if letter == "l":
                 if self.is_torque:
-                    value = _NO_PROCS.sub("", value)
+                    value = re.sub(",+", ",", _NO_PROCS.sub("", value)).strip(",")
                 try:
-                    resources.update(parse_resources(value))
+                    given = parse_resources(value)
                 except ValueError as error:
                     raise illegal("l", str(error)) from None
+                resources = {**given, **resources} if is_directive else {**resources, **given}
             else:
                 self._take_one(letter, value)
-        # A later select replaces an earlier nodes, and the other way round.
-        for one, other in (("select", "nodes"), ("nodes", "select")):
-            if one in resources and other not in resources:
+                self.options[letter] = value
+        if "J" in self.options and self.options.get("r", "y").strip() == "n":
+            raise UsageFault(" cannot submit non-rerunable Array Job")
+        for name, value in resources.items() if self.is_torque else ():
+            # A later select replaces an earlier nodes, and the other way round.
+            other = {"select": "nodes", "nodes": "select"}.get(name, "")
+            if other and other not in resources:
                 self.resources.pop(other, None)
+            if value.count(":") == 3 and re.fullmatch("[0-9:]+", value):  # D:H:M:S
+                resources[name] = format_duration(parse_duration(value))
         deadline = resources.get(RESOURCE)
         if deadline is not None and re.fullmatch(r"[0-9]{4,12}(\.[0-9]{2})?", deadline):
             from datetime import datetime
@@ -293,67 +386,128 @@ class Gathered:
             resources[RESOURCE] = with_offset(deadline)
         self.resources.update(resources)
 
+    def check(self, options: list[tuple[str, str]]) -> None:
+        """Read options without taking them.
+
+        Raises:
+            UsageFault, CommandFault: a value is illegal.
+        """
+        Gathered(self.directory, self.environment, is_torque=self.is_torque).take(options)
+
     def _take_one(self, letter: str, value: str) -> None:
-        fields, text = self.fields, value.strip()
         self.letters.add(letter)
-        if letter == "N":
-            fields["name"] = _checked_name(value, self.is_torque)
-        elif letter in _FORMS:
-            pattern, reason = _FORMS[letter]
-            if not re.fullmatch(pattern, text) or (
-                letter == "p" and not -1024 <= int(text) <= 1023
-            ):
-                raise illegal(letter, reason)
-            fields[BY_LETTER[letter].field] = (
-                int(text) if letter == "p" else text == "y" if letter == "r" else text
-            )
-        elif letter in "AMPS":
-            fields[BY_LETTER[letter].field] = text
-        elif letter == "a":
-            fields[BY_LETTER[letter].field] = read_date(letter, value)
-        elif letter == "q":
-            fields["queue"] = text
-        elif letter in "oe":
-            # qstat only shows the host, if any: files stay on this machine.
-            host, path = (
-                _HOST_PATH.fullmatch(text),
-                file_path(value, self.directory, self.environment),
-            )
-            fields[BY_LETTER[letter].field] = (
-                f"{host[1]}{path}" if host is not None and path else path
-            )
-        elif letter == "h":
-            fields["hold"] = "u"
-        elif letter == "v":
-            self._take_variables(value)
-        elif letter == "W":
-            self._take_attributes(value)
-        elif letter in "Jt":
-            try:
-                parse_indices(value)
-            except ValueError as error:
-                raise illegal(letter, str(error)) from None
-            fields["array"], fields["is_torque"] = text, letter == "t"
-        elif letter == "d":
-            self.extra["init_dir"] = file_path(value, self.directory, self.environment)
-        elif letter in "Fu":
-            self.extra["script_arguments" if letter == "F" else "user_list"] = value
-        elif letter in _UNSUPPORTED and not (letter == "D" and text == "/"):
+        forms = {**_FORMS, **(_TORQUE_FORMS if self.is_torque else {})}
+        if letter in forms:
+            self._take_form(letter, value.strip(), *forms[letter])
+        elif letter in self._takers:
+            self._takers[letter](self, letter, value)
+        elif letter in "AMPSu":
+            self._take_text(letter, value)
+        elif letter in _UNSUPPORTED and not (letter == "D" and value.strip() == "/"):
             raise CommandFault(
                 f"-{letter} cannot be honoured: {_UNSUPPORTED[letter]}; leave it out", 2
             )
         # -n, -V, -z and -I are in ``letters``.  -b (how long to try), -E (more variables) and -f
         # have no effect here.
 
-    def _take_attributes(self, value: str) -> None:
-        for name, text in read_attributes(value).items():
+    def _take_form(self, letter: str, text: str, pattern: str, reason: str) -> None:
+        if not re.fullmatch(pattern, text) or (letter == "p" and not -1024 <= int(text) <= 1023):
+            raise illegal(letter, reason)
+        self.fields[BY_LETTER[letter].field] = (
+            int(text) if letter == "p" else text == "y" if letter == "r" else text
+        )
+
+    def _take_text(self, letter: str, value: str) -> None:
+        text = value.strip()
+        if letter in "MSu" and not self.is_torque:
+            is_shell = letter == "S"
+            check_at_list(letter, text, is_each_host_once=letter != "M", is_path=is_shell)
+        if letter == "u":
+            self.extra["user_list"] = value
+        else:
+            self.fields[BY_LETTER[letter].field] = text
+
+    def _take_name(self, _letter: str, value: str) -> None:
+        self.fields["name"] = _checked_name(value, self.is_torque)
+
+    def _take_date(self, letter: str, value: str) -> None:
+        self.fields[BY_LETTER[letter].field] = read_date(letter, value)
+
+    def _take_queue(self, _letter: str, value: str) -> None:
+        self.fields["queue"] = value.strip()
+
+    def _take_hold(self, _letter: str, _value: str) -> None:
+        self.fields["hold"] = "u"
+
+    def _take_directory(self, _letter: str, value: str) -> None:
+        self.extra["init_dir"] = file_path(value, self.directory, self.environment)
+
+    def _take_arguments(self, _letter: str, value: str) -> None:
+        self.extra["script_arguments"] = value
+
+    def _take_display(self, letter: str, _value: str) -> None:
+        if not self.environment.get("DISPLAY") and not self.is_torque:
+            raise UsageFault("DISPLAY not set")
+        raise CommandFault(_UNSUPPORTED[letter], 1)
+
+    def _take_path(self, letter: str, value: str) -> None:
+        """Take ``-o`` or ``-e``; qstat only shows the host, if any: files stay on this machine."""
+        found, path = (
+            _HOST_PATH.fullmatch(value.strip()),
+            file_path(value, self.directory, self.environment),
+        )
+        if not self.is_torque and (not path or not path.isprintable()):
+            raise illegal(letter, "a path is [host:]path, of letters that can be printed")
+        if found is not None and not self.is_torque and not _is_host(found[1].removesuffix(":")):
+            raise illegal(letter, f"there is no host {found[1].removesuffix(':')}")
+        self.fields[BY_LETTER[letter].field] = (
+            f"{found[1]}{path}" if found is not None and path else path
+        )
+
+    def _take_array(self, letter: str, text: str) -> None:
+        """Take ``-J 1-10:2%3``, or Torque's list of indices; the server refuses an array of one
+        job, if it is not lenient about it (chk_Jrange.c)."""
+        if letter == "J" and not self.is_torque:
+            found = re.fullmatch(
+                r"([0-9]{1,7}(?:-[0-9]{1,7}(?::[0-9]{1,7})?)?)(?:%([0-9]{1,7}))?", text
+            )
+            if found is None:
+                raise illegal(letter, f"{text!r} is not of the form 1-10, 1-10:2 or 1-10%3")
+            text = text if int(found[2] or 0) else found[1]
+        try:
+            parse_indices(text)
+        except ValueError as error:
+            raise illegal(letter, str(error)) from None
+        self.fields["array"], self.fields["is_torque"] = text, letter == "t"
+
+    _takers: ClassVar[dict[str, Callable[[Gathered, str, str], None]]] = {
+        "a": _take_date,
+        "d": _take_directory,
+        "e": _take_path,
+        "F": _take_arguments,
+        "h": _take_hold,
+        "J": _take_array,
+        "N": _take_name,
+        "o": _take_path,
+        "q": _take_queue,
+        "t": _take_array,
+        "v": lambda self, letter, value: self._take_variables(letter, value),
+        "W": lambda self, letter, value: self._take_attributes(letter, value),
+        "X": _take_display,
+    }
+
+    def _take_attributes(self, _letter: str, value: str) -> None:
+        for name, text in read_attributes(value, is_torque=self.is_torque).items():
             if name == "Hold_Types":
-                if not re.fullmatch("[uos]+|n", text):
-                    raise illegal("W", "letters of uosn, n alone")
-                self.fields["hold"] = text
+                if not re.fullmatch("[uos]+|n+|p+", text):
+                    raise illegal("h", "letters of uos, or n")
+                self.fields["hold"] = text.replace("p", "") or "n"
             elif name == "Execution_Time":
                 if not re.fullmatch(r"[0-9]{1,11}", text):
-                    raise illegal("W", "Execution_Time is a number of seconds since 1970")
+                    raise UsageFault(
+                        "illegal -a value: Execution_Time is a number of seconds since 1970",
+                        is_of_server=True,
+                    )
                 self.fields["not_before"] = int(text) * MICROSECONDS
             elif BY_NAME[name].letter:
                 value_of_option = ("y" if is_true(text) else "n") if name == "Rerunable" else text
@@ -363,11 +517,14 @@ class Gathered:
             else:
                 self.attributes[name] = text
 
-    def _take_variables(self, value: str) -> None:
+    def _take_variables(self, _letter: str, value: str) -> None:
+        """Take ``-v``; in OpenPBS the last one counts, in Torque they add up."""
+        if not self.is_torque:
+            self.variables.clear()
         try:
             pairs = split_list(value)
         except ValueError as error:
-            raise illegal("v", str(error)) from None
+            raise CommandFault(f"cannot send environment with the job: -v: {error}", 1) from None
         for name, given in pairs:
             if given is not None:
                 self.variables[name] = given
@@ -401,6 +558,17 @@ class Gathered:
                 known = "runtime=SECONDS, memory=SIZE and exit=STATUS"
                 raise CommandFault(f"illegal #QBATCH directive {word!r}: known are {known}", 2)
 
+    def check_resources(self) -> None:
+        """Refuse the values of resources that the server would refuse.
+
+        Raises:
+            CommandFault: with the words and the exit code of PBS.
+        """
+        try:
+            check_resources(self.resources, is_torque=self.is_torque)
+        except ResourceFault as fault:
+            raise refused(fault.code, str(fault)) from None
+
     def specification(self, variables: Mapping[str, str]) -> dict[str, object]:
         """Return the fields of the specification; ``variables``: the standard ones of a submission.
 
@@ -415,16 +583,13 @@ class Gathered:
         elif "n" in self.letters:
             nodes = asked.get("nodes", f"1:ppn={asked['ncpus']}" if "ncpus" in asked else "1")
             asked["nodes"] = nodes if "#excl" in nodes else f"{nodes}#excl"
-        try:
-            parse_demand(asked)
-        except ValueError as error:
-            raise illegal("l", str(error)) from None
+        self.check_resources()
         inherited = printable(self.environment) if "V" in self.letters else {}
         whole = {**inherited, **variables, **self.variables, "PBS_O_WORKDIR": self.directory}
         fields = dict(self.fields)
         for name, value in self.attributes.items():
             field = BY_NAME[name].field
-            if field in Spec.__struct_fields__:
+            if field in Spec.__struct_fields__ and not _is_no_mask(name, value):
                 fields[field] = field_value(name, value)
             elif name not in _UNUSED:
                 self.extra[name] = str(field_value(name, value))
@@ -484,8 +649,27 @@ def file_path(value: str, directory: str, environment: Mapping[str, str]) -> str
     )
 
 
-_UNUSED = ("interactive", "release_nodes_on_stageout", "tolerate_node_failures")
+_UNUSED = ("interactive",)
 """Attributes that are accepted only with the value that has no effect."""
+
+
+def _is_no_mask(name: str, value: str) -> bool:
+    """Return whether a umask, such as 999, is no octal number: PBS shows it, and the job has the
+    default mask."""
+    return name == "umask" and not re.fullmatch("0?[0-7]{1,3}", value)
+
+
+def _is_host(name: str) -> bool:
+    """Return whether there is a host of this name: this machine, or one that has an address."""
+    if name in names_of(os.uname().nodename) | {"localhost", "localhost.localdomain"}:
+        return True
+    import socket
+
+    try:
+        socket.getaddrinfo(name, None)
+    except (OSError, UnicodeError):
+        return False
+    return True
 
 
 def field_value(name: str, value: str) -> object:
@@ -493,21 +677,23 @@ def field_value(name: str, value: str) -> object:
     if name == "block":
         return is_true(value)
     if name == "umask":
-        return int(value, 8)
+        return value if _is_no_mask(name, value) else int(value, 8)
+    if name == "release_nodes_on_stageout":
+        return is_true(value)
     return value.upper() if name == "sandbox" else value
 
 
 def _checked_name(value: str, is_torque: bool) -> str:
-    """Return a job's name; in Torque it may have slashes, for example ``project/job``."""
-    if not value or len(value) > LONGEST_NAME:
-        raise illegal("N", f"a name has 1 to {LONGEST_NAME} letters")
-    if (
-        ("/" in value and not is_torque)
-        or value.endswith("/")
-        or " " in value
-        or not value.isprintable()
-    ):
-        raise illegal("N", "a name has no blanks, slashes or control characters")
+    """Return a job's name: in OpenPBS letters, digits and ``-_+.`` (ck_job_name.c); in Torque it
+    may have slashes, for example ``project/job``."""
+    if len(value) > LONGEST_NAME:
+        raise CommandFault(f"Job name is too long (at most {LONGEST_NAME} letters)", 2)
+    if is_torque:
+        is_name = value.isprintable() and " " not in value and not value.endswith("/")
+    else:
+        is_name = re.fullmatch("[A-Za-z0-9_.+-]*", value) is not None
+    if not value or not is_name:
+        raise illegal("N", "a name has letters, digits and - _ + . only")
     return value
 
 

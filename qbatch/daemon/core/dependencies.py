@@ -2,7 +2,8 @@
 
 A job with unmet dependencies is held.  ``after*`` wait for the named jobs; ``before*`` make the
 named jobs wait for this one; ``on:COUNT`` waits for that many ``before*`` of other jobs.  A job
-with a dependency that can never be met is deleted.
+with a dependency that can never be met is deleted, and so is one that names an unknown job, as in
+OpenPBS (req_register.c): a job may be unknown because it ended long ago.
 
 ``runone:ID`` puts a job into a set with another job; only one job of a set runs (OpenPBS,
 req_register.c).  While one runs, the others are held; when it has ended, they are deleted; if it is
@@ -29,6 +30,9 @@ BEFORE = {
     "beforeany": "afterany",
 }
 RUN_ONE = "runone"
+NEVER = "never"
+"""The type that stands for a dependency on an unknown job."""
+UNMET = "a dependency can never be met"
 MOST = 1000
 """Dependencies of one job."""
 
@@ -43,8 +47,7 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
     """Return the dependencies that a text names.
 
     Raises:
-        Refusal: a type is not known, or a named job does not exist, or it belongs to another user
-            and would be held.
+        Refusal: a type is not known, or a named job belongs to another user and would be held.
     """
     found: list[Dependency] = []
     for part in text.split(","):
@@ -75,9 +78,8 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
             ):
                 key = array
             if core.find(key) is None and key not in core.endings and key not in core.recent:
-                raise Refusal(
-                    "bad-dependency", f"depend={kind}:{name[:60]}: Unknown Job Id {name[:60]}"
-                )
+                found.append((NEVER, key))
+                continue
             other = core.find(key)
             is_other_held = kind in BEFORE or kind == RUN_ONE
             if (
@@ -137,6 +139,8 @@ def register(core: Core, job: BatchJob, found: list[Dependency]) -> tuple[bool, 
     to be held for it."""
     held = _join(core, job, [key for kind, key in found if kind == RUN_ONE])
     for kind, key in found:
+        if kind == NEVER:
+            return False, held
         if kind == "on":
             job.unmet += key.sequence
         elif kind in BEFORE:
@@ -234,15 +238,6 @@ def refuse_cycle(core: Core, job: BatchJob | None, found: list[Dependency]) -> N
             )
 
 
-def refuse_never(core: Core, found: list[Dependency]) -> None:
-    """Refuse dependencies if one of them can never be met; the refusal names it."""
-    for kind, key in found:
-        if kind in AFTER and _already(core, kind, key) is False:
-            raise Refusal(
-                "bad-dependency", f"depend={kind}:{core.id_of(key)}: can no longer be met"
-            )
-
-
 def _can_wait(job: BatchJob) -> bool:
     return not job.is_over and not job.holds_hosts
 
@@ -300,9 +295,15 @@ def started(core: Core, key: JobKey) -> list[JobKey]:
     return [child for kind, child in waiting if kind == "after"]
 
 
-def ended(core: Core, key: JobKey, status: int) -> tuple[list[JobKey], list[Doomed]]:
+def ended(
+    core: Core, key: JobKey, status: int, *, is_aborted: bool = False
+) -> tuple[list[JobKey], list[Doomed]]:
     """Return the jobs with a dependency that the end of this job meets, and those with one that can
-    no longer be met."""
+    no longer be met.
+
+    ``is_aborted``: the job ends because its own dependency cannot be met; then no dependency on it
+    is met, not even ``afterany`` (OpenPBS req_register.c, depend_on_term).
+    """
     met: list[JobKey] = []
     doomed: list[Doomed] = []
     for kind, child in core.children.pop(key, ()):
@@ -310,7 +311,7 @@ def ended(core: Core, key: JobKey, status: int) -> tuple[list[JobKey], list[Doom
             doomed.append(
                 (child, f"only one job of its set runs (depend=runone), and {core.id_of(key)} has")
             )
-        elif kind != "after" and _is_met(kind, status):
+        elif kind != "after" and not is_aborted and _is_met(kind, status):
             met.append(child)
         else:
             doomed.append(

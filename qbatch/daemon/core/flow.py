@@ -15,7 +15,7 @@ from qbatch.daemon.core.job import (
     FinalState,
     Prepared,
 )
-from qbatch.daemon.core.records import exec_texts, full_record
+from qbatch.daemon.core.records import TERMINATED, exec_texts, full_record
 from qbatch.daemon.core.state import MOST_ENDINGS, MOST_RECENT, Account, Core, Ending, Forget, Mail
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Ended, Report, Started
 from qbatch.engine.states import State
@@ -120,9 +120,9 @@ def _apply_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None
     and is deleted.
 
     ``doomed``: a list for the jobs that can never run, if the caller deletes them; a chain of
-    thousands must not recurse.
+    thousands must not recurse.  Such a job ends because of its own dependency.
     """
-    met, never = dependencies.ended(core, key, status)
+    met, never = dependencies.ended(core, key, status, is_aborted=doomed is not None)
     for child in met:
         _met(core, child)
     if doomed is not None:
@@ -273,7 +273,7 @@ def ended(
         _release_rivals(core, job.key)
         return
     if job.ending == "deleted" and status >= 0:
-        job.comment = job.comment or "terminated"
+        job.comment = job.comment or TERMINATED
     elif job.ending == "host":
         status = LOST
     finish(core, job, status)
@@ -357,7 +357,10 @@ def delete(
             continue
         one.modified = core.now
         one.comment = message or one.comment
-        if not one.holds_hosts:
+        if one.holds_hosts:
+            how = f"{TERMINATED} by {by or one.user}@{one.spec.host or 'localhost'}"
+            one.comment = f"{how}; {message}" if message else how
+        else:
             run_limits.withdraw(core, one)
         one.ending = "deleted"
         core.account("D", one, f"requestor={by or one.user}@{one.spec.host}")
@@ -536,6 +539,7 @@ def _with_files(core: Core, job: BatchJob, why: str, undelivered: str) -> str:
     whatever ``-m`` asks for."""
     if not undelivered:
         return why
+    job.present.is_undelivered = True
     if core.settings.mail_command:
         where = job.spec.host or "localhost"
         text = (

@@ -86,8 +86,8 @@ SUBSTATES = {
 USER_HOLD, OTHER_HOLD, SYSTEM_HOLD, DEPENDENCY_HOLD = 1, 2, 4, 8
 """Reasons for which a job is held; a job waits in state H while any is set."""
 
-HOLD_LETTERS = {"u": USER_HOLD, "o": OTHER_HOLD, "s": SYSTEM_HOLD}
-"""The letters of ``qhold -h``; a dependency shows as ``s``."""
+HOLD_LETTERS = {"s": SYSTEM_HOLD, "o": OTHER_HOLD, "u": USER_HOLD}
+"""The letters of ``qhold -h`` in the order of OpenPBS; a dependency shows as ``s``."""
 
 
 class Listed(dict[str, str]):
@@ -176,7 +176,8 @@ class AttemptState(msgspec.Struct, gc=False, array_like=True):
     of its processes, once known. ``pauses``: the start and the end of each suspension; None if it
     has not ended.  ``stopped_by``: ``BY_USER``, ``BY_POLICY`` or both suspend it; it goes on when
     neither does.  ``sizes``: its processors from each instant on, if it ever had others than it
-    asked for.  ``used``: what was measured at its end (seconds and bytes).
+    asked for.  ``used``: what was measured at its end (seconds and bytes).  ``is_undelivered``: not
+    all of its files could be delivered.
     """
 
     started: int
@@ -188,6 +189,7 @@ class AttemptState(msgspec.Struct, gc=False, array_like=True):
     stopped_by: int = 0
     sizes: tuple[tuple[int, int], ...] = ()
     used: dict[str, float] | None = None
+    is_undelivered: bool = False
 
     def ran(self, now: int) -> int:
         """Return how long it has run: microseconds from its start to ``now`` without its pauses."""

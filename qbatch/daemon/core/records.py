@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import ceil
 from operator import attrgetter
@@ -15,10 +15,12 @@ from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_POLICY, OVER, SUBSTATES, WAITING, BatchJob, BatchState, Slot
 from qbatch.daemon.core.slots import divide, ranges_of_chunks
 from qbatch.daemon.core.state import Core, QueueState
+from qbatch.daemon.executors.attempt import NOT_STARTED
 from qbatch.model.actions import parts_of
 from qbatch.model.machine import Host
 from qbatch.wire.identifiers import ARRAY, JobKey, format_id, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
+from qbatch.wire.requests import Spec
 from qbatch.wire.resources import (
     MICROSECONDS,
     format_duration,
@@ -27,13 +29,22 @@ from qbatch.wire.resources import (
     parse_size,
 )
 
+TERMINATED = "terminated"
+"""The word with which the comment of a deleted job begins."""
+
+SUBSTATE_BEGINNING = 41
+"""The substate of a job of which the script is not known to run yet (OpenPBS job.h)."""
+
+SUBSTATE_TERMINATED, SUBSTATE_FINISHED, SUBSTATE_FAILED = 91, 92, 93
+"""Substates of ended jobs (OpenPBS job.h)."""
+
 
 def limits_of(job: BatchJob) -> dict[str, float]:
     """Return the limits that a job asked for: ``cput`` and ``pcput`` in seconds, ``mem`` and
     ``vmem`` in bytes.
 
-    ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is enforced
-    or not as ``mem`` is.
+    In Torque, ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is
+    enforced or not as ``mem`` is.
     """
     resources = job.spec.resources
     limits: dict[str, float] = {}
@@ -221,6 +232,7 @@ def brief_record(core: Core, job: BatchJob) -> JobRecord:
         used=_used_so_far(core, job),
         started=_started(core, job),
         is_array=job.is_array,
+        is_held_with_array=_is_held_with_array(core, job),
         priority=job.priority,
         session=job.attempt.session if job.attempt is not None else None,
         exit_status=job.final.status if job.final is not None else None,
@@ -288,7 +300,7 @@ def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
 
 def full_record(core: Core, job: BatchJob) -> JobRecord:
     """Return the record of a job for ``qstat -f``."""
-    spec, state, settings = job.prepared.spec, job.state, core.settings
+    spec, settings = job.prepared.spec, core.settings
     attempt, earlier, final = job.attempt, job.earlier, job.final
     hosts, nodes = exec_texts(core, job)
     queue = _queue_variable(asked_queue(core, job))
@@ -310,19 +322,21 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
     # ``-W run_count`` states how often the job ran before.
     before = spec.extra.get("run_count", "")
     runs = int(before) if len(before) < 10 and before.isascii() and before.isdecimal() else 0
-    comment = job.comment or _comment(core, job) or _ran_on(nodes)
+    home = spec.variables.get("PBS_O_HOME", "") if nodes else ""
+    comment = _comment(core, job)
     return JobRecord(
         format_id(job.key, settings.name),
         job.name,
         job.user,
         job.queue,
-        state.letter,
+        job.state.letter,
         owner=f"{job.user}@{spec.host or 'localhost'}",
         group=job.group,
-        substate=SUBSTATES[state] if job.ending != "deleted" or state not in OVER else 91,
+        substate=_substate(core, job),
         hold=job.hold_types,
         priority=job.priority,
         is_array=job.is_array,
+        is_held_with_array=_is_held_with_array(core, job),
         server=settings.name,
         depend=depend_text(core, job),
         submitted=job.submitted,
@@ -340,6 +354,8 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         exec_host=hosts,
         exec_vnode=nodes,
         exec_slots=numbered_text(core, job),
+        directory=directory_of(spec, format_id(job.key, settings.name), home) if home else "",
+        stageout=_stageout(job),
         resources=job.prepared.listed,
         used=_used_so_far(core, job),
         comment=with_excess(core, job, comment, job.used if job.is_over else None),
@@ -369,12 +385,44 @@ def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
     }
 
 
-# Records share equal texts and mappings, because many of them are kept in memory.
-@lru_cache(maxsize=1024)
-def _ran_on(nodes: str) -> str:
-    return f"Job run on {nodes}" if nodes else ""
+def _is_held_with_array(core: Core, job: BatchJob) -> bool:
+    """Return whether a job of an array is held only because its array is."""
+    if job.state is not BatchState.HELD or not job.is_subjob:
+        return False
+    array = core.jobs.get(job.sequence)
+    return array is not None and array.hold == job.hold
 
 
+def _substate(core: Core, job: BatchJob) -> int:
+    """Return the substate as OpenPBS has it: of an ended job, whether it finished, failed or was
+    terminated."""
+    if job.final is None or job.is_array:
+        if job.state is BatchState.RUNNING and job.attempt is not None and not job.attempt.session:
+            return SUBSTATE_BEGINNING
+        return SUBSTATES[BatchState.QUEUED if _is_held_with_array(core, job) else job.state]
+    if job.ending == "deleted":
+        return SUBSTATE_TERMINATED
+    return SUBSTATE_FAILED if job.final.status else SUBSTATE_FINISHED
+
+
+def _stageout(job: BatchJob) -> int | None:
+    """Return whether the files of an ended job were delivered: 1 or 0; None if it never ran."""
+    if job.final is None or job.attempt is None or job.final.status == NOT_STARTED:
+        return None
+    return 0 if job.attempt.is_undelivered else 1
+
+
+def directory_of(spec: Spec, identifier: str, home: str) -> str:
+    """Return the directory in which a job begins."""
+    sandbox = spec.extra.get("sandbox", "HOME")
+    if sandbox == "PRIVATE":  # made for the job
+        return f"{home.rstrip('/')}/pbs.{identifier}.x8z"
+    if sandbox == "O_WORKDIR" and spec.directory:
+        return spec.directory
+    return spec.extra.get("init_dir") or home
+
+
+# Records share equal mappings, because many of them are kept in memory.
 @lru_cache(maxsize=64)
 def _queue_variable(queue: str) -> dict[str, str]:
     return {"PBS_O_QUEUE": queue}
@@ -405,10 +453,30 @@ def output_path(job: BatchJob, which: str) -> str:
     return given
 
 
+def assigned(jobs: Iterable[BatchJob]) -> dict[str, str]:
+    """Return what running jobs have been given in all, as ``resources_assigned``: mpiprocs, ncpus
+    and nodect as they asked, and memory, if any has some."""
+    sums = {"mem": 0, "mpiprocs": 0, "ncpus": 0, "nodect": 0}
+    for job in jobs:
+        for name in ("mpiprocs", "ncpus", "nodect"):
+            sums[name] += int(job.prepared.listed.get(name, "0"))
+        sums["mem"] += job.prepared.demand.memory
+    memory = sums.pop("mem")
+    found = {name: str(amount) for name, amount in sums.items()}
+    return {"mem": format_size(memory), **found} if memory else found
+
+
+def running_jobs(core: Core) -> Iterator[BatchJob]:
+    """Yield the jobs that hold hosts."""
+    for pool in core.pools:
+        yield from pool.running.values()
+
+
 def queue_record(core: Core, queue: QueueState) -> QueueRecord:
     """Return all that is known of a queue."""
     settings, pool = queue.settings, core.pools[queue.pool]
     return QueueRecord(
+        assigned=assigned(job for job in running_jobs(core) if job.queue == settings.name),
         kind="Route" if settings.destinations else "Execution",
         pool=pool.settings.name,
         policy=pool.name_of_policy,
@@ -468,6 +536,7 @@ def host_records(core: Core) -> list[HostRecord]:
                 queues=queues,
                 comment=pool.host_comments.get(place, ""),
                 queue=queue,
+                has_other_pools=len(core.pools) > 1,
             )
             found.append(record)
     return found

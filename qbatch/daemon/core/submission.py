@@ -26,6 +26,7 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_indices
 from qbatch.wire.requests import Spec
 from qbatch.wire.resource_rules import refused_resource
+from qbatch.wire.resource_values import ResourceFault
 from qbatch.wire.resources import (
     Demand,
     format_duration,
@@ -94,9 +95,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> Steps[JobKey]
     else:
         flow.settle(core, job)
     if not can_run:
-        yield from flow.delete(
-            core, job, is_forced=False, grace=0, message="a dependency can never be met"
-        )
+        yield from flow.delete(core, job, is_forced=False, grace=0, message=dependencies.UNMET)
     return job_key
 
 
@@ -239,8 +238,9 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
             raise Refusal("bad-value", f"illegal -J value: {error}") from None
         if len(listed) > (most := core.settings.max_array):
             raise Refusal(
-                "bad-value",
-                f"illegal -J value: {len(listed)} jobs in one array; {most} are allowed",
+                "array-too-large",
+                f"Array job exceeds server or queue size limit: {len(listed)} jobs in one array; "
+                f"{most} are allowed (max_array)",
             )
         indices = tuple(listed)
     if spec.tasks and len(spec.tasks) != len(indices):
@@ -265,13 +265,13 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
 def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     """Return what the resources of a specification ask for; refuse those that the queue or its
     hosts do not have."""
-    known = queue.settings.name, *spec.resources.items()
+    known = queue.settings.name, spec.is_torque, *spec.resources.items()
     if (asked := core.asked.get(known)) is not None:
         return asked
     try:
-        demand = parse_demand(spec.resources)
-    except ValueError as error:
-        raise Refusal("bad-value", f"illegal -l value: {error}") from None
+        demand = parse_demand(spec.resources, is_torque=spec.is_torque)
+    except ResourceFault as fault:
+        raise Refusal(fault.code, str(fault)) from None
     settings = queue.settings
     walltime = demand.walltime
     if walltime is None:
@@ -352,7 +352,11 @@ def _check_as_openpbs(core: Core, spec: Spec, prepared: Prepared) -> None:
     (:mod:`qbatch.wire.resource_rules`)."""
     settings = core.settings
     found = refused_resource(
-        spec.resources, prepared.demand, settings.custom_resources, settings.lenient
+        spec.resources,
+        prepared.demand,
+        settings.custom_resources,
+        settings.lenient,
+        is_torque=spec.is_torque,
     )
     if found is not None:
         raise Refusal(*found)
@@ -363,7 +367,7 @@ def _check_as_openpbs(core: Core, spec: Spec, prepared: Prepared) -> None:
         and "array" not in settings.lenient
     ):
         raise Refusal(
-            "bad-value",
+            "illegal-option",
             f"illegal -J value: {spec.array} is one job; an array has at least two, as in 1-2",
         )
     if any("\0" in value or len(value) > LONGEST_PATH * 8 for value in spec.extra.values()):
@@ -416,7 +420,7 @@ def check_server(core: Core, server: str, host: str) -> None:
     ):
         raise Refusal(
             "unknown-server",
-            f"cannot connect to server {server} (errno=15008); this one is {settings.name}",
+            f"cannot connect to server {settings.name} (errno=15008): it is no server {server}",
         )
 
 

@@ -118,7 +118,6 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> Steps[
     kept = 0 if is_operator(actor) else ~USER_HOLD
     found = dependencies.parse(core, actor, spec.depend) if changes.depend is not None else None
     if found is not None:
-        dependencies.refuse_never(core, found)
         dependencies.refuse_cycle(core, job, found)
     prepared = submission.prepare(core, spec, core.queues[job.queue])
     _check_changes(core, job, changes, spec, prepared)
@@ -128,8 +127,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> Steps[
         yield from run_limits.recount_jobs(core, core.members(job))
     is_other_request = prepared.request != job.prepared.request
     has_other_deadline = RESOURCE in (changes.resources or {})
-    if found is not None:
-        flow.depend(core, job, found, is_new=False)
+    can_run = found is None or flow.depend(core, job, found, is_new=False)
     may_start_as_before = bits is None and found is None and changes.not_before is None
     ranks_anew = is_other_request or has_other_deadline or not may_start_as_before
     judged = _known(core, job) if has_other_deadline and may_start_as_before else []
@@ -159,6 +157,8 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> Steps[
             executor_of(core).set_walltime(core, one)
         if judged and one is judged[-1]:
             run_limits.arrive_again(core, judged)
+    if not can_run:
+        yield from flow.delete(core, job, is_forced=False, grace=0, message=dependencies.UNMET)
     if has_other_deadline and any(one.is_pending for one in ones):
         passes.make_pass(core, core.pool_of(job))
 
@@ -182,10 +182,19 @@ def _check_changes(
         )
     if changes.group_list is not None:
         submission.check_group(core, job.group, spec)
-    if changes.resources is not None and "resources" not in core.settings.lenient:
-        unknown = unknown_resource(spec.resources, prepared.demand, core.settings.custom_resources)
+    if changes.resources is not None:
+        unknown = unknown_resource(
+            spec.resources,
+            prepared.demand,
+            core.settings.custom_resources,
+            is_torque=spec.is_torque,
+            is_lenient="resources" in core.settings.lenient,
+        )
         if unknown is not None:
-            raise Refusal("unknown-resource", unknown)
+            code, text = unknown
+            words, _, rest = text.partition(" (")
+            identifier = core.id_of(job.key)
+            raise Refusal(code, f"{words} {identifier}" + (f" ({rest}" if rest else ""), identifier)
     if changes.slot_limit is not None and (not job.is_array or changes.slot_limit < 1):
         raise Refusal("bad-value", "max_run_subjobs is a number of at least 1, for arrays")
     if RESOURCE in (changes.resources or {}):  # the policy judges the new deadline

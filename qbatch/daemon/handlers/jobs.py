@@ -136,6 +136,9 @@ def move(core: Core, actor: Actor, request: requests.Move) -> Steps[Outcomes]:
 def order(core: Core, actor: Actor, request: requests.Order) -> Outcomes:
     """Exchange two waiting jobs of one queue (qorder)."""
     first, second = owned(core, actor, request.first), owned(core, actor, request.second)
+    done = Outcomes(outcomes=(Outcome(name=request.first), Outcome(name=request.second)))
+    if first is second and first.is_waiting:
+        return done
     for job in (first, second):
         if job.state is not BatchState.QUEUED or not job.is_plain:
             raise wrong_state(core, job)
@@ -148,7 +151,7 @@ def order(core: Core, actor: Actor, request: requests.Order) -> Outcomes:
             "bad-request", f"the jobs are in different queues: {first.queue} and {second.queue}"
         )
     run_limits.exchange(core, first, second)
-    return Outcomes(outcomes=(Outcome(name=request.first), Outcome(name=request.second)))
+    return done
 
 
 @handles(requests.Rerun)
@@ -281,7 +284,6 @@ def signal(core: Core, actor: Actor, request: requests.Signal) -> Steps[Outcomes
     well.
     """
     word = request.signal.strip().lower()
-    number = 0 if word in ("suspend", "resume") else _signal_number(request.signal)
 
     def act(name: str) -> Steps[None]:
         job = owned(core, actor, name)
@@ -289,6 +291,7 @@ def signal(core: Core, actor: Actor, request: requests.Signal) -> Steps[Outcomes
         running = [one for one in members if one.is_running_or_suspended]
         if not running:
             raise wrong_state(core, job)
+        number = 0 if word in ("suspend", "resume") else _signal_number(request.signal)
         for one in running:
             if is_enough(core):
                 yield

@@ -12,8 +12,13 @@ import msgspec
 
 from qbatch.daemon.connection import ConnectedClient
 from qbatch.daemon.core.faults import take_fault
-from qbatch.daemon.core.job import BatchJob
-from qbatch.daemon.core.records import brief_record, full_record, used_texts, with_excess
+from qbatch.daemon.core.job import BatchJob, BatchState
+from qbatch.daemon.core.records import (
+    brief_record,
+    full_record,
+    used_texts,
+    with_excess,
+)
 from qbatch.daemon.core.state import Actor, has_finished, shown
 from qbatch.daemon.forecasts import Made
 from qbatch.daemon.handlers.verbs import handles, is_operator
@@ -165,7 +170,9 @@ class _Page:
             record = msgspec.structs.replace(
                 record, used=texts, comment=with_excess(core, job, record.comment, used)
             )
-        if not self.request.is_brief and not record.comment and job.is_waiting and not job.is_array:
+        # OpenPBS says nothing about a job that is held: its state says it.
+        is_to_explain = job.is_waiting and job.state is not BatchState.HELD and not job.is_array
+        if not self.request.is_brief and not record.comment and is_to_explain:
             record = msgspec.structs.replace(
                 record, comment=self.service.forecasts.short_reason(job)
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Iterator, Mapping
@@ -18,7 +19,7 @@ from qbatch.daemon.config import as_toml
 from qbatch.daemon.connection import ConnectedClient
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.invariants import breaches
-from qbatch.daemon.core.records import host_records, queue_record
+from qbatch.daemon.core.records import assigned, host_records, queue_record, running_jobs
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.core.submission import check_server
 from qbatch.daemon.handlers.verbs import handles
@@ -156,7 +157,20 @@ def server_status(
         forecast_error=service.forecasts.error(),
         phases=tuple(phases(core)),
         log=fed_log(core),
+        owner=_user_name(),
+        assigned=assigned(running_jobs(core)),
+        max_array=settings.max_array,
+        history_kept=settings.history_kept,
+        mail_command=" ".join(settings.mail_command),
     )
+
+
+def _user_name() -> str:
+    """Return the name of the user who runs the server, or its number."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 @handles(requests.Metrics)

@@ -91,7 +91,6 @@ def job(sequence: int = 1, state: str = "R", **fields: object) -> JobRecord:
         "error": "host:/home/alice/job.sh.e1",
         "variables": {"PBS_O_HOME": "/home/alice", "A": "x,y", "N": "4"},
         "submit_arguments": "-l select=2 job.sh",
-        "comment": "Job run at Fri Nov 20 at 11:55 on (n0:ncpus=2)+(n1:ncpus=2)" if running else "",
         "session": 4242 if running else None,
     }
     given.update(fields)

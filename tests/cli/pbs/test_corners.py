@@ -15,7 +15,7 @@ from qbatch.wire.records import HostRecord
 from tests.cli.pbs.harness import Shell, job
 
 TORQUE = {"QBATCH_DIALECT": "torque"}
-NO_SERVER = "cannot connect to server x (errno=15008); this one is qbatch"
+NO_SERVER = "cannot connect to server qbatch (errno=15008): it is no server x"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ NO_SERVER = "cannot connect to server x (errno=15008); this one is qbatch"
 def test_a_server_that_is_not_this_one_cannot_be_connected_to(line: str, shell: Shell) -> None:
     command, *arguments = line.split()
     arguments = [argument.replace("_", " ") for argument in arguments]
-    assert shell.run(command, *arguments) == (255, "", f"{command}: {NO_SERVER}\n")
+    assert shell.run(command, *arguments) == (255, "", f"Unknown Host.\n{command}: {NO_SERVER}\n")
 
 
 @pytest.mark.parametrize("server", ["qbatch", "localhost"])
@@ -75,7 +75,7 @@ def test_this_server_may_be_named(server: str, shell: Shell) -> None:
 def test_the_operands_of_this_server_are_answered_next_to_those_of_others(shell: Shell) -> None:
     result = shell.run("qstat", "1", "2@x", "batch@x")
     assert [line.split()[0] for line in result.out.splitlines()[2:]] == ["1.qbatch"]
-    assert (result.code, result.err) == (255, f"qstat: {NO_SERVER}\n" * 2)
+    assert (result.code, result.err) == (255, f"Unknown Host.\nqstat: {NO_SERVER}\n" * 2)
 
 
 def test_torque_says_of_a_completed_job_that_it_is_complete(shell: Shell) -> None:
@@ -166,14 +166,14 @@ def test_resources_are_shown_as_pbs_shows_them(
         assert f"    Resource_List.{line}\n" in shown
 
 
-def test_an_output_on_another_host_is_shown_as_given_and_stays_on_this_machine(
+def test_an_output_with_a_host_is_shown_as_given_and_stays_on_this_machine(
     server: PrivateServer, tmp_path: Path
 ) -> None:
-    options = ("-o", f"otherhost:{tmp_path}/out", "-e", "otherhost:err", "-W", "block=true")
+    options = ("-o", f"localhost:{tmp_path}/out", "-e", "localhost:err", "-W", "block=true")
     job = command(server, tmp_path, "qsub", *options, "--", "echo", "said").stdout.strip()
     shown = command(server, tmp_path, "qstat", "-x", "-f", "-w", job).stdout
-    assert f"    Output_Path = otherhost:{tmp_path}/out\n" in shown
-    assert f"    Error_Path = otherhost:{tmp_path}/err\n" in shown
+    assert f"    Output_Path = localhost:{tmp_path}/out\n" in shown
+    assert f"    Error_Path = localhost:{tmp_path}/err\n" in shown
     assert (tmp_path / "out").read_text() == "said\n"
     assert (tmp_path / "err").read_text() == ""
     assert command(server, tmp_path, "qbatch", "output", job).stdout == "said\n"
@@ -188,7 +188,7 @@ def test_a_dependency_on_a_job_of_another_server_is_refused(
         ("qalter", "-W", "depend=afterany:1@x", first),
     ):
         done = command(server, tmp_path, *words)
-        assert (done.returncode, done.stdout) == (255, "")
+        assert (done.returncode, done.stdout) == (160 if words[0] == "qsub" else 255, "")
         assert NO_SERVER in done.stderr
     named = command(
         server,

@@ -23,8 +23,9 @@ def test_directives_end_at_the_first_executable_line() -> None:
         ("#PBS -l walltime=60\r", ["-l", "walltime=60"]),
         ("#PBS-N x", ["-N", "x"]),
         ("#PBS -N 'a b' -q c", ["-N", "a b", "-q", "c"]),
-        ("#PBS -l select=1 # one host", ["-l", "select=1"]),
-        ('#PBS -v A="x\\"y"', ["-v", 'A=x"y']),
+        ("#PBS -l select=1 # one host", ["-l", "select=1", "#", "one", "host"]),
+        ('#PBS -v A="x\\y"', ["-v", "A=x\\y"]),
+        ("#PBSX -N x", ["X", "-N", "x"]),
         ("#PBS -v A=x\\ y", ["-v", "A=x y"]),
     ],
 )
@@ -33,14 +34,13 @@ def test_words_of_a_directive(line: str, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["#PBS ", "#PBS", "#PBSX -N x", "# PBS -N x", "#pbs -N x", ":PBS -N x"]
+    "line", ["#PBS ", "#PBS", "# PBS -N x", "#pbs -N x", ":PBS -N x", "#QBATCHES x"]
 )
 def test_lines_that_direct_nothing(line: str) -> None:
-    assert scan(f"{line}\ntrue\n").lines == []
+    assert scan(f"{line}\ntrue\n") == ([], [])
 
 
-def test_the_first_line_is_no_directive_if_it_names_a_shell() -> None:
-    assert scan("#! -N a\n#! -N b\n", "#!").lines == [["-N", "b"]]
+def test_a_line_that_names_a_shell_or_begins_with_a_colon_is_no_directive() -> None:
     assert scan(": -N x\n#PBS -N y\n").lines == [["-N", "y"]]
     # Saga begins with an empty line.
     assert scan("\n#!/bin/bash\n#PBS -N y\n").lines == [["-N", "y"]]
@@ -55,15 +55,16 @@ def test_other_prefixes_and_none() -> None:
 
 
 def test_a_line_goes_on_after_a_backslash() -> None:
-    assert scan("#PBS -l select=1 \\\n#PBS -N x\n#PBS -q y\n").lines == [
-        ["-l", "select=1", "-N", "x"],
+    assert scan("#PBS -l select=1:\\\nncpus=2 \\\n  -N x\n#PBS -q y\n").lines == [
+        ["-l", "select=1:ncpus=2", "-N", "x"],
         ["-q", "y"],
     ]
-    assert scan("#PBS -N x \\\n").lines == [["-N", "x"]]
+    with pytest.raises(ValueError, match="unexpected end-of-file or read error in script"):
+        scan("#PBS -N x \\")
 
 
 def test_an_open_quote_is_named() -> None:
-    with pytest.raises(ValueError, match="not closed"):
+    with pytest.raises(ValueError, match="unmatched '"):
         scan("#PBS -N 'x\n")
 
 

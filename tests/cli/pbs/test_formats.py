@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from qbatch.cli.pbs.format_alternate import Look, alternate_table, hosts_text, start_text
 from qbatch.cli.pbs.format_attributes import (
+    comment_of,
     host_attributes,
     job_attributes,
     torque_host_attributes,
@@ -78,6 +79,9 @@ def is_safe(text: str) -> bool:
     return text.replace("\n", "").replace("\t", "").isprintable()
 
 
+RAN = "Job run at Mon Sep 21 at 13:13 on (n0:ncpus=2)+(n1:ncpus=2)"
+
+
 @pytest.mark.parametrize("text", EVIL, ids=range(len(EVIL)))
 def test_no_name_reaches_a_terminal_or_fakes_a_line(text: str) -> None:
     record = evil_job(text)
@@ -116,9 +120,10 @@ def test_no_name_reaches_a_terminal_or_fakes_a_line(text: str) -> None:
         comment=text,
         jobs=(text,),
         queues=(text,),
+        has_other_pools=True,
     )
     assert is_safe(
-        block_text(host.name, host_attributes(host, "1"))
+        block_text(host.name, host_attributes(host))
         + block_text(host.name, torque_host_attributes(host, NOW))
         + summary_table([host], "qbatch")
         + summary_table([host], "qbatch", True, True)
@@ -309,3 +314,72 @@ def test_attributes_have_the_names_by_which_they_are_given() -> None:
     }
     assert (names["Remove_Files"], names["User_List"], names["sandbox"]) == ("oe", "bob", "HOME")
     assert not {"remove", "user_list"} & set(names)
+
+
+@pytest.mark.parametrize(
+    ("fields", "comment"),
+    [
+        ({"state": "R"}, RAN),
+        ({"state": "F", "exit_status": 0}, f"{RAN} and finished"),
+        ({"state": "F", "exit_status": 1}, f"{RAN} and failed"),
+        (
+            {"state": "F", "exit_status": -29, "comment": "walltime 3 exceeded limit 2"},
+            f"{RAN} and failed; walltime 3 exceeded limit 2",
+        ),
+        (
+            {"state": "F", "exit_status": 271, "comment": "terminated by bob@host"},
+            f"{RAN} and terminated by bob@host",
+        ),
+        ({"state": "S", "comment": "Job suspended by a user"}, "Job suspended by a user"),
+        ({"state": "Q", "comment": "Not Running: no"}, "Not Running: no"),
+        ({"state": "F", "started": None, "comment": "deleted"}, "deleted"),
+    ],
+)
+def test_the_comment_begins_with_the_words_of_openpbs(
+    fields: dict[str, object], comment: str
+) -> None:
+    state = str(fields.pop("state"))
+    assert comment_of(job(1, state, **fields)) == comment
+
+
+def test_json_has_the_layout_of_openpbs() -> None:
+    """That of cJSON: tabs, also behind the colon; an empty object has two lines."""
+    body = {"1.qbatch": {"Priority": 0, "empty": {}, "jobs": ["a", "b"]}}
+    assert json_document("qbatch", "23", 5_000_000, "Jobs", body) == (
+        '{\n\t"timestamp":\t5,\n\t"pbs_version":\t"23",\n\t"pbs_server":\t"qbatch",\n'
+        '\t"Jobs":\t{\n\t\t"1.qbatch":\t{\n\t\t\t"Priority":\t0,\n\t\t\t"empty":\t{\n\t\t\t},\n'
+        '\t\t\t"jobs":\t["a", "b"]\n\t\t}\n\t}\n}\n'
+    )
+
+
+def test_what_an_ended_job_shows() -> None:
+    shown = {
+        each.name: each.value
+        for each in job_attributes(
+            job(1, "F", directory="/home/alice", stageout=1, substate=92, run_count=1)
+        )
+    }
+    assert (shown["jobdir"], shown["Stageout_status"]) == ("/home/alice", "1")
+    assert (shown["substate"], shown["run_count"], shown["Submit_Host"]) == ("92", "1", "host")
+    waiting = {each.name for each in job_attributes(job(2, "Q", directory="/home/alice"))}
+    assert not waiting & {"jobdir", "Stageout_status", "run_count", "comment"}
+    assert "Submit_Host" in waiting
+
+
+def test_a_host_belongs_to_a_queue_only_where_others_do_not() -> None:
+    def shown(**fields: object) -> dict[str, str]:
+        host = HostRecord(name="n1", pool="main", state="free", cpus=4, queues=("batch",), **fields)  # type: ignore[arg-type]
+        return {each.full_name: each.value for each in host_attributes(host)}
+
+    assert not {"queue", "resources_available.pool"} & set(shown())
+    alone = shown(has_other_pools=True)
+    assert (alone["queue"], alone["resources_available.pool"]) == ("batch", "main")
+    assert alone["resources_assigned.mem"] == "0kb"
+
+
+def test_the_jobs_of_a_held_array_are_queued() -> None:
+    held = job(5, "H", id="5[1].qbatch", is_held_with_array=True)
+    assert job_table([held]).split()[-2] == "Q"
+    assert " Q " in alternate_table([held], "qbatch", NOW, Look()).splitlines()[-1]
+    assert ("job_state", "", "Q", None) in job_attributes(held)
+    assert job_table([job(5, "H", id="5[1].qbatch")]).split()[-2] == "H"

@@ -79,6 +79,7 @@ def test_a_task_that_fails_is_reported_and_the_exit_code_stays_0(
 
 
 def test_a_signal_ends_the_tasks(environment: dict[str, str]) -> None:
+    """Each task says that it runs: the signal may come before ``pbsdsh`` itself goes on."""
     with subprocess.Popen(
         [sys.executable, "-c", CODE, "-c", "2", "--", "sh", "-c", "echo there; exec sleep 60"],
         env=environment,
@@ -93,6 +94,14 @@ def test_a_signal_ends_the_tasks(environment: dict[str, str]) -> None:
     assert said == "".join(
         f"pbsdsh: killing task 0x{number:08X} signal 15\n" for number in range(2)
     )
+
+
+def test_a_signal_at_the_start_of_a_task_misses_none(environment: dict[str, str]) -> None:
+    """The first thing that a task does is to signal its ``pbsdsh``."""
+    for _ in range(5):
+        done = pbsdsh(environment, "-c", "1", "sh", "-c", "kill -TERM $PPID; exec sleep 60")
+        assert (done.returncode, done.stderr) == (1, "")
+        assert done.stdout == "pbsdsh: killing task 0x00000000 signal 15\n"
 
 
 def test_wrong_use_is_said(environment: dict[str, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import time
@@ -44,8 +45,8 @@ def test_every_command_starts_and_ends(command: str, shell: Shell) -> None:
     done = start(shell, command, "--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, "pbs_version = 23.06.06\n", "")
     done = start(shell, command, "-?")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"usage: {command} " in done.stderr
+    assert (done.returncode, done.stdout) == (1 if command == "pbsnodes" else 2, "")
+    assert re.search(rf"usage:\s*{command} ", done.stderr)
 
 
 def test_real_streams_and_codes(shell: Shell) -> None:

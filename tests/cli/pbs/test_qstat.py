@@ -54,7 +54,7 @@ def test_the_alternate_table_to_the_byte(shell: Shell) -> None:
     assert out.startswith(f"{ALTERNATE}{row}\n{waiting}\n")
     assert shell.run("qstat", "-n", "1").out == f"{ALTERNATE}{row}\n   n0/0*2+n1/0*2\n"
     assert shell.run("qstat", "-n1", "1").out == f"{ALTERNATE}{row} n0/0*2+n1/0*2\n"
-    comment = "   Job run at Fri Nov 20 at 11:55 on (n0:ncpus=2)+(n1:ncpus=2)\n"
+    comment = "   Job run at Mon Sep 21 at 13:13 on (n0:ncpus=2)+(n1:ncpus=2)\n"
     assert shell.run("qstat", "-s", "1").out == f"{ALTERNATE}{row}\n{comment}"
     assert shell.run("qstat", "-ns1", "1").out == f"{ALTERNATE}{row} n0/0*2+n1/0*2\n{comment}"
     assert shell.run("qstat", "-G", "1").out == f"{ALTERNATE}{row}\n"
@@ -142,7 +142,7 @@ def test_the_last_failing_identifier_sets_the_code(shell: Shell) -> None:
     assert shell.run("qstat", "1", "999") == (153, known, unknown)
     assert shell.run("qstat", "3", "1", "999") == (153, known, finished + unknown)
     assert shell.run("qstat", "999", "3", "1") == (35, known, unknown + finished)
-    assert shell.run("qstat", "nope") == (170, "", "qstat: Unknown queue nope\n")
+    assert shell.run("qstat", "nope") == (170, "", "qstat: Unknown queue destination nope\n")
     assert shell.run("qstat", "1x", "1") == (
         1,
         known,
@@ -181,7 +181,7 @@ def test_history_that_is_not_kept(shell: Shell) -> None:
 def test_options_that_do_not_go_together(options: list[str], shell: Shell) -> None:
     result = shell.run("qstat", *options)
     assert (result.code, result.out) == (2, "")
-    assert "\nusage: qstat [-f]" in result.err
+    assert "\nusage: \nqstat [-f]" in result.err
     assert not shell.server.requests
 
 
@@ -283,7 +283,7 @@ def test_queues_and_the_server_to_the_byte(shell: Shell) -> None:
     assert shell.run("qstat", "-Q").out == (
         "Queue              Max   Tot Ena Str   Que   Run   Hld   Wat   Trn   Ext Type\n"
         "---------------- ----- ----- --- --- ----- ----- ----- ----- ----- ----- ----\n"
-        "batch                0     5 yes yes     1     2     0     0     0     0 Exec\n"
+        "batch                0     5 yes yes     1     2     0     0     0     0 Exe*\n"
     )
     assert shell.run("qstat", "-q").out == (
         "\nserver: qbatch\n\n"
@@ -302,13 +302,16 @@ def test_queues_and_the_server_to_the_byte(shell: Shell) -> None:
         "Queue: batch\n    queue_type = Execution\n"
     )
     assert shell.run("qstat", "-Bf").out.startswith("Server: qbatch\n    server_state = Active\n")
-    assert shell.run("qstat", "-Q", "nope", "batch")[::2] == (170, "qstat: Unknown queue nope\n")
+    assert shell.run("qstat", "-Q", "nope", "batch")[::2] == (
+        170,
+        "qstat: Unknown queue nope\n",
+    )
 
 
 def test_wide_and_percent(shell: Shell) -> None:
     assert shell.run("qstat", "-w", "1").out == (
         "Job id                         Name            User             Time Use S Queue\n"
-        "------------------------------ --------------- ---------------  -------- - "
+        "-----------------------------  --------------- ---------------  -------- - "
         "---------------\n"
         "1.qbatch                       job.sh          alice            00:59:00 R batch          "
         "\n"
@@ -385,3 +388,25 @@ def test_many_pages_and_many_identifiers(shell: Shell) -> None:
 def test_the_version(shell: Shell) -> None:
     for command in ("qstat", "qsub", "pbsnodes", "qdel"):
         assert shell.run(command, "--version") == (0, "pbs_version = 23.06.06\n", "")
+
+
+def test_with_E_only_an_answer_without_any_job_is_an_error(shell: Shell) -> None:
+    result = shell.run("qstat", "-E", "1", "999", "3")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.count("qbatch") == 1
+    assert shell.run("qstat", "-E", "998", "999") == (
+        153,
+        "",
+        "qstat: Unknown Job Id 999.qbatch\n",
+    )
+
+
+def test_jobs_of_arrays_without_their_arrays(shell: Shell) -> None:
+    shell.server.jobs["5[1].qbatch"] = job(
+        5, "Q", id="5[1].qbatch", array_id="5[].qbatch", array_index=1
+    )
+    rows = shell.run("qstat", "-Jt").out.splitlines()[2:]
+    assert [row.split()[0] for row in rows] == ["5[1].qbatch"]
+    request = shell.server.requests[-1]
+    assert isinstance(request, JobStatus)
+    assert (request.subjobs, request.arrays_only) == (True, False)

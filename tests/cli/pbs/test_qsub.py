@@ -82,11 +82,31 @@ def test_the_command_line_goes_over_the_directives_resource_by_resource(shell: S
     spec = submit(shell, script, "-N", "outside", "-l", "walltime=60", "-v", "B=3")
     assert (spec.name, spec.queue, spec.priority) == ("outside", "a", 5)
     assert spec.resources == {"select": "2:ncpus=4", "walltime": "60"}
-    assert (spec.variables["A"], spec.variables["B"]) == ("1", "3")
-    assert submit(shell, script, "-l", "nodes=1:ppn=2").resources == {
+    assert (spec.variables.get("A"), spec.variables["B"]) == (None, "3")  # the last -v counts
+    torque = {"QBATCH_DIALECT": "torque"}
+    assert submit(shell, script, "-v", "B=3", **torque).variables["A"] == "1"
+    assert submit(shell, script, "-l", "nodes=1:ppn=2", **torque).resources == {
         "nodes": "1:ppn=2",
         "walltime": "0:2:0",
     }
+    shell.server.requests.clear()
+    said = refused(shell, "-l", "nodes=1:ppn=2", script=script)
+    assert said.startswith("qsub: Cannot be used with select or place")
+
+
+def test_of_two_resources_in_directives_the_first_counts_and_on_the_command_line_the_last(
+    shell: Shell,
+) -> None:
+    script = (
+        "#PBS -l select=1:ncpus=2,walltime=60\n#PBS -l select=1:ncpus=3\n#PBS -l walltime=70,Mem=1gb\n"
+        "#PBS -N one\n#PBS -N two\n"
+    )
+    spec = submit(shell, script)
+    assert spec.resources == {"select": "1:ncpus=2", "walltime": "60", "mem": "1gb"}
+    assert spec.name == "two"
+    spec = submit(shell, "true\n", "-l", "walltime=60,ncpus=1", "-l", "NCPUS=2,Walltime=70")
+    assert spec.resources == {"walltime": "70", "ncpus": "2"}
+    assert submit(shell, "true\n", "-l", "").resources == {}
 
 
 def test_psij_batchspawner_and_saga_scripts(shell: Shell) -> None:
@@ -141,7 +161,7 @@ def test_variables_of_the_submission(shell: Shell) -> None:
         ("logs/", "{}/logs/"),
         ("./a", "{}/a"),
         ("/dev/null", "/dev/null"),
-        ("otherhost:/x/y", "otherhost:/x/y"),
+        ("localhost:/x/y", "localhost:/x/y"),
         ("localhost:rel", "localhost:{}/rel"),
         ("o.^array_index^", "{}/o.^array_index^"),
         ("/x/$PBS_JOBID.o", "/x/$PBS_JOBID.o"),
@@ -163,7 +183,7 @@ def test_every_option_reaches_its_field(shell: Shell) -> None:
         shell,
         "true\n",
         *words(
-            "-A acct -c c=5 -h -j oe -k oe -m abe -M a@b,c@d -N n -p -7 -P proj -q fast@srv -r n "
+            "-A acct -c c=5 -h -j oe -k oed -m abe -M a@b,c@d -N n -p -7 -P proj -q fast@srv -r n "
             "-S /bin/zsh"
         ),
         *words(
@@ -179,7 +199,7 @@ def test_every_option_reaches_its_field(shell: Shell) -> None:
         checkpoint="c=5",
         hold="u",
         join="oe",
-        keep="oe",
+        keep="oed",
         mail_points="abe",
         mail_users="a@b,c@d",
         priority=-7,
@@ -202,12 +222,15 @@ def test_every_option_reaches_its_field(shell: Shell) -> None:
 def test_arrays_of_both_dialects(shell: Shell) -> None:
     spec = submit(shell, "#PBS -J 1-9:2%3\ntrue\n")
     assert (spec.array, spec.is_torque) == ("1-9:2%3", False)
-    spec = submit(shell, "#PBS -t 1-4\ntrue\n")  # ipyparallel
+    assert submit(shell, "true\n", "-J", "1-3%0").array == "1-3"
+    torque = {"QBATCH_DIALECT": "torque"}
+    spec = submit(shell, "#PBS -t 1-4\ntrue\n", **torque)  # ipyparallel
     assert (spec.array, spec.is_torque) == ("1-4", True)
     assert submit(shell, "true\n", QBATCH_DIALECT="torque").is_torque
 
 
 def test_torques_options_are_taken(shell: Shell) -> None:
+    shell.environment["QBATCH_DIALECT"] = "torque"
     spec = submit(shell, "true\n", *words("-b 5 -d /work -D / -E -f -F a -n -u bob -w /w -o out"))
     assert spec.resources == {"nodes": "1#excl"}
     assert spec.extra == {"init_dir": "/work", "script_arguments": "a", "user_list": "bob"}
@@ -226,6 +249,17 @@ def test_torques_options_are_taken(shell: Shell) -> None:
     assert whole == {"select": "2", "place": "scatter:excl"}
 
 
+@pytest.mark.parametrize("option", words("-b5 -d/x -D/ -E -F x -G -K5 -Lx -n -t1 -Tx -wx -x"))
+def test_options_that_only_torque_has_are_unknown_in_openpbs(option: str, shell: Shell) -> None:
+    if option.startswith("-"):
+        line = f"qsub: invalid option -- '{option[1]}'"
+        assert refused(shell, option, "x") == line
+        shell.stdin = f"#PBS {option} x\n".encode()
+        code, out, err = shell.run("qsub")
+        directive = f"qsub: directive error: {option} x\n"
+        assert (code, out, err) == (1, "", f"{line}\n{directive}")
+
+
 @pytest.mark.parametrize(
     ("option", "why"),
     [
@@ -235,28 +269,91 @@ def test_torques_options_are_taken(shell: Shell) -> None:
         ("-L tasks=1", "-L cannot be honoured"),
         ("-T x", "-T cannot be honoured"),
         ("-x", "-x cannot be honoured"),
-        ("-X", "-X cannot be honoured"),
-        ("-W qos=high", "illegal -W value: qos cannot be honoured"),
-        ("-W x=NACCESSPOLICY:SINGLEJOB", "illegal -W value: x cannot be honoured"),
-        (
-            "-W release_nodes_on_stageout=true",
-            "illegal -W value: release_nodes_on_stageout cannot be honoured",
-        ),
-        (
-            "-W tolerate_node_failures=all",
-            "illegal -W value: tolerate_node_failures cannot be honoured",
-        ),
-        ("-W interactive=true", "illegal -W value: interactive jobs are not supported"),
-        ("-W sandbox=ELSEWHERE", "illegal -W value: sandbox is one of HOME, O_WORKDIR, PRIVATE"),
-        (
-            "-W stagein=a",
-            "illegal -W value: stagein: 'a' is not of the form local_path@host:remote_path",
-        ),
-        ("-v UNSET", "cannot send environment with the job: -v UNSET"),
+        ("-X", "X11 Forwarding possible only for interactive jobs"),
     ],
 )
-def test_what_cannot_be_honoured_is_refused_by_name(option: str, why: str, shell: Shell) -> None:
+def test_what_of_torque_cannot_be_honoured_is_refused_by_name(
+    option: str, why: str, shell: Shell
+) -> None:
+    shell.environment["QBATCH_DIALECT"] = "torque"
     assert refused(shell, *words(option)).startswith(f"qsub: {why}")
+
+
+@pytest.mark.parametrize(
+    ("option", "code", "why"),
+    [
+        ("-X", 2, "DISPLAY not set"),
+        ("-W qos=high", 154, "Error (15002) submitting job"),
+        ("-W x=NACCESSPOLICY:SINGLEJOB", 154, "Error (15002) submitting job"),
+        (
+            "-W comment=x",
+            155,
+            "Cannot set attribute, read only or insufficient permission  comment",
+        ),
+        ("-W interactive=true", 2, "illegal -W value: interactive jobs are not supported"),
+        ("-W sandbox=ELSEWHERE", 2, "illegal -W value: sandbox is one of"),
+        ("-W stagein=a", 2, "illegal -W value: stagein: 'a' is not of the form"),
+        ("-W tolerate_node_failures=maybe", 166, "Illegal attribute or resource value"),
+        ("-W block=1", 2, "illegal -W value"),
+        ("-W depend=afterok:1[2]", 2, "cannot have dependancy on subjob or range"),
+        ("-W depend=afteranyarray:1[]", 2, "illegal -W value"),
+        ("-W group_list=", 2, "illegal -W value"),
+        ("-W foo", 2, "illegal -W value"),
+        ("-r n -J 1-2", 2, " cannot submit non-rerunable Array Job"),
+        ("-v UNSET", 1, "cannot send environment with the job: -v UNSET"),
+        ("-v =1", 1, "cannot send environment with the job"),
+        ("-l select=1:ncpus=2:ncpus=3", 12, "duplicated resource within a section"),
+        ("-l mem=4GiB", 166, "Illegal attribute or resource value Resource_List.mem"),
+        ("-l select=1:mem=x", 166, "Illegal attribute or resource value select.mem"),
+        ("-o nosuch.invalid:/x", 2, "illegal -o value: there is no host nosuch.invalid"),
+        ("-M a,,b", 2, "illegal -M value"),
+        ("-S bin/sh", 2, "illegal -S value"),
+        ("-S /bin/sh,/bin/bash", 2, "illegal -S value"),
+        ("-u a,b", 2, "illegal -u value"),
+        ("-k d", 2, "illegal -k value"),
+        ("-k no", 2, "illegal -k value"),
+        ("-R n", 2, "illegal -R value"),
+        ("-c u", 2, "illegal -c value"),
+        ("-m f", 2, "illegal -m value"),
+    ],
+)
+def test_what_openpbs_refuses_is_refused_with_its_words_and_code(
+    option: str, code: int, why: str, shell: Shell
+) -> None:
+    assert refused(shell, *words(option)).startswith(f"qsub: {why}")
+    shell.stdin = b"true\n"
+    assert shell.run("qsub", *words(option)).code == code
+
+
+@pytest.mark.parametrize("name", ["a%b", "a b", "a=b", "a,b", "a:b", "a[1]", "a@b", "a#b", "é", ""])
+def test_a_name_has_letters_digits_and_four_signs(name: str, shell: Shell) -> None:
+    assert refused(shell, "-N", name).startswith("qsub: illegal -N value")
+    shell.stdin = b"true\n"
+    assert shell.run("qsub", "-N", "1a.b-c+d_e").code == 0
+
+
+def test_attributes_without_an_effect_are_kept_and_shown(shell: Shell) -> None:
+    given = "release_nodes_on_stageout=true,tolerate_node_failures=job_start,umask=999,run_count=3"
+    spec = submit(shell, "true\n", "-W", given)
+    assert spec.umask is None
+    assert spec.extra == {
+        "release_nodes_on_stageout": "True",
+        "tolerate_node_failures": "job_start",
+        "umask": "999",
+        "run_count": "3",
+    }
+
+
+def test_a_backslash_in_a_value_stays(shell: Shell) -> None:
+    spec = submit(shell, "true\n", "-v", r"""A=r\s,B=a\,b,C="x,y",D='p"q',E=\\,F=say\"s""")
+    assert [spec.variables[name] for name in "ABCDEF"] == [
+        r"r\s",
+        "a,b",
+        "x,y",
+        'p"q',
+        r"\\",
+        'say"s',
+    ]
 
 
 def test_torque_takes_names_with_slashes_and_variables_that_are_not_set(shell: Shell) -> None:
@@ -342,17 +439,19 @@ def test_our_own_directives_make_emulated_jobs(shell: Shell) -> None:
     [
         (
             ["-l", "walltime=soon"],
-            "qsub: illegal -l value: 'soon' is no time; write seconds, MM:SS or HH:MM:SS",
+            "qsub: Illegal attribute or resource value Resource_List.walltime: 'soon' is no time",
         ),
         (
             ["-l", "nodes=1", "-l", "select=1"],
-            "qsub: illegal -l value: nodes= and select= do not go together",
+            "qsub: Cannot be used with select or place: nodes",
         ),
-        (["-l", "mem=lots"], "qsub: illegal -l value"),
+        (["-l", "mem=lots"], "qsub: Illegal attribute or resource value Resource_List.mem"),
+        (["-l", "=2"], "qsub: illegal -l value"),
+        (["-l", "ncpus=1,"], "qsub: illegal -l value"),
         (["-N", "a b"], "qsub: illegal -N value"),
         (["-N", "a/b"], "qsub: illegal -N value"),
         (["-N", ""], "qsub: illegal -N value"),
-        (["-N", "x" * 231], "qsub: illegal -N value"),
+        (["-N", "x" * 231], "qsub: Job name is too long"),
         (["-N", "\x1b[2J"], "qsub: illegal -N value"),
         (["-p", "1024"], "qsub: illegal -p value"),
         (["-p", "x"], "qsub: illegal -p value"),
@@ -361,19 +460,18 @@ def test_our_own_directives_make_emulated_jobs(shell: Shell) -> None:
         (["-m", "na"], "qsub: illegal -m value"),
         (["-k", "z"], "qsub: illegal -k value"),
         (["-J", "3-1"], "qsub: illegal -J value"),
-        (["-t", "x"], "qsub: illegal -t value"),
         (["-a", "99999999"], "qsub: illegal -a value"),
         (["-c", "q"], "qsub: illegal -c value"),
-        (["-v", "A='x"], "qsub: illegal -v value"),
-        (["-W", "depnd=1"], "qsub: illegal -W value: 'depnd' is not known"),
+        (["-v", "A='x"], "qsub: cannot send environment with the job"),
+        (["-W", "depnd=1"], "qsub: Error (15002) submitting job: -W depnd is no attribute"),
         (["-W", "depend=afterwards:1"], "qsub: illegal -W value"),
         (["-W", "depend=afterok:x"], "qsub: illegal -W value"),
-        (["-W", "umask=9"], "qsub: illegal -W value"),
+        (["-W", "umask=x"], "qsub: illegal -W value"),
         (["-Y"], "qsub: invalid option -- 'Y'"),
         (["-q"], "qsub: option requires an argument -- 'q'"),
         (["a", "b"], "qsub: too many operands: a b"),
-        (["absent.sh"], "qsub: script file absent.sh: No such file or directory"),
-        (["."], "qsub: script file .: Is a directory"),
+        (["absent.sh"], "qsub: script file:: No such file or directory (absent.sh)"),
+        (["."], "qsub: script not a file: ."),
         (["-I"], "qsub: interactive jobs are not supported yet; leave -I out and give a script"),
         (["--"], "qsub: no command after --"),
     ],
@@ -383,7 +481,9 @@ def test_what_is_refused_before_it_is_sent(arguments: list[str], line: str, shel
     assert said.startswith(line)
     if "illegal" in line:
         shell.stdin = b"true\n"
-        assert shell.run("qsub", *arguments) == (2, "", said + "\n")
+        code, out, err = shell.run("qsub", *arguments)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"{said}\nusage: qsub [-a date_time]")
 
 
 @pytest.mark.parametrize(
@@ -398,8 +498,29 @@ def test_what_is_refused_before_it_is_sent(arguments: list[str], line: str, shel
     ],
 )
 def test_a_wrong_directive_is_named(script: str, shell: Shell) -> None:
-    line = refused(shell, script=script)
-    assert "directive error: " in line or "illegal #QBATCH" in line
+    shell.stdin = script.encode()
+    result = shell.run("qsub")
+    assert (result.code in (1, 2), result.out) == (True, "")
+    assert any(
+        words in result.err for words in ("directive error: ", "illegal #QBATCH", "unmatched '")
+    )
+
+
+def test_a_value_in_a_directive_is_refused_as_one_of_the_command_line(shell: Shell) -> None:
+    for script, code, err in (
+        ("#PBS -N 'a b'\n", 2, "qsub: illegal -N value"),
+        ("#PBS -l mem=x\n", 166, "qsub: Illegal attribute or resource value Resource_List.mem"),
+        ("#PBS -W depend=x\n", 2, "qsub: illegal -W value"),
+        ("#PBS -a x\n", 1, "qsub: illegal -a value"),
+        ("#PBS -r x\n", 1, "qsub: illegal -r value"),
+        ("#PBS -l =1\n", 1, "qsub: illegal -l value"),
+        ("#PBS -N x # comment\n", 1, "qsub: directive error: -N x # comment"),
+    ):
+        assert refused(shell, script=script).startswith(err)
+        shell.stdin = script.encode()
+        result = shell.run("qsub")
+        assert result.code == code, script
+        assert ("directive error: " in result.err) == (code == 1), script
 
 
 def test_what_the_daemon_refuses(shell: Shell) -> None:

@@ -264,7 +264,6 @@ def test_what_cannot_be_in_a_set_is_refused(bench: Bench) -> None:
     for depend, words in (
         (f"runone:{ended}", "the job has ended"),
         ("runone:2[1]", "name its array"),
-        ("runone:99", "Unknown Job Id 99"),
         ("runone:", "names no job"),
     ):
         with pytest.raises(Refusal, match=words):
@@ -273,9 +272,30 @@ def test_what_cannot_be_in_a_set_is_refused(bench: Bench) -> None:
         bench.submit(depend=f"runone:{waits}", actor=BOB)
 
 
-def test_a_dependency_on_no_job_is_refused(bench: Bench) -> None:
-    with pytest.raises(Refusal, match="Unknown Job Id 77"):
-        bench.submit(depend="afterok:77")
+def test_a_dependency_on_an_unknown_job_ends_the_job_at_once(bench: Bench) -> None:
+    for depend in ("afterok:77", "afterany:77", "before:77", "runone:77", "afterok:77[1]"):
+        job = bench.submit(depend=depend)
+        assert bench.state(job) == "F", depend
+        assert "can never be met" in bench.ended[job].comment
+    bench.check()
+
+
+def test_what_waits_for_a_job_whose_dependency_fails_ends_too_whatever_it_waits_for(
+    bench: Bench,
+) -> None:
+    failing = bench.submit("sleep 5\nexit 1\n")
+    child = bench.submit(depend=f"afterok:{failing}")
+    others = [bench.submit(depend=f"{kind}:{child}") for kind in ("afterany", "afternotok")]
+    deleted = bench.submit(hold="u")
+    after = bench.submit(depend=f"afterany:{deleted}")
+    bench.do(ALICE, requests.Delete(jobs=(deleted,)))
+    bench.wait(10)
+    assert [bench.ended[job].started for job in (child, *others)] == [None] * 3
+    assert bench.ended[after].exit_status == 0
+    bench.check()
+
+
+def test_a_dependency_of_an_unknown_type_is_refused(bench: Bench) -> None:
     with pytest.raises(Refusal, match="known: after, afterok"):
         bench.submit(depend="afterwards:1")
 
@@ -393,9 +413,9 @@ def test_a_suspended_job_keeps_its_hosts_and_its_time_stands_still(bench: Bench)
             "needs 200 processors on one host; the largest host of queue batch has 4",
         ),
         ({"select": "5:ncpus=4"}, "20 processors"),
-        ({"select": "2:ncpus=1", "nodes": "2"}, "do not go together"),
+        ({"select": "2:ncpus=1", "nodes": "2"}, "Cannot be used with select or place: nodes"),
         ({"walltime": "soon"}, "no time"),
-        ({"select": "2:ncpus=none"}, "ncpus"),
+        ({"select": "2:ncpus=none"}, "Resource_List.select: ncpus=none"),
         ({"mem": "lots"}, "no memory size"),
     ],
 )

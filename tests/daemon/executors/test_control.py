@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -87,7 +88,7 @@ def test_stop_gives_grace_then_kills_everything(world: World, mark: str) -> None
             executor.launch(world.attempt("1.1", stubborn(world, mark)))
             await until(lambda: ready(world))
             executor.stop("1.1", 0.3)
-            assert (await world.end_of("1.1")).status == 265
+            assert (await world.end_of("1.1")).status == 271
             assert named(mark) == []
 
     asyncio.run(go())
@@ -163,14 +164,30 @@ def test_signals_sent_at_any_time_arrive(world: World) -> None:
             assert (await world.end_of("1.1")).status == 256 + signal.SIGUSR1
             executor.launch(
                 world.attempt(
-                    "2.1", "trap 'echo heard; exit 3' USR2; touch up; while :; do sleep 0.05; done"
+                    "2.1", "trap 'echo heard; exit 3' TERM; touch up; while :; do sleep 0.05; done"
                 )
             )
             await until(lambda: (world.base / "up").exists())
-            executor.signal("2.1", signal.SIGUSR2)
-            # `sleep` dies of it as well.
-            assert (await world.end_of("2.1")).status in (3, 256 + signal.SIGUSR2)
+            executor.signal("2.1", signal.SIGTERM)
+            # Its shell dies of it; what the script does then is still done.
+            assert (await world.end_of("2.1")).status == 256 + signal.SIGTERM
             assert world.text("2.1.o") == "heard\n"
+            ignored = "trap '' USR2; touch deaf; while ! test -e go; do sleep 0.05; done; exit 3"
+            executor.launch(world.attempt("3.1", ignored))
+            await until(lambda: (world.base / "deaf").exists())
+            executor.signal("3.1", signal.SIGUSR2)
+            assert (await world.end_of("3.1")).status == 256 + signal.SIGUSR2
+            handler = (
+                "trap 'echo on' USR2; touch on; while ! test -e go; do sleep 0.05; done; exit 3"
+            )
+            executor.launch(
+                world.attempt("4.1", None, argv=("sh", "-c", handler))
+            )  # no shell but its own
+            await until(lambda: (world.base / "on").exists())
+            executor.signal("4.1", signal.SIGUSR2)
+            await until(lambda: "on" in Path(executor.spools("4.1")[0]).read_text())
+            (world.base / "go").touch()
+            assert (await world.end_of("4.1")).status == 3
 
     asyncio.run(go())
 
@@ -216,7 +233,8 @@ def test_suspended_job_can_be_stopped(world: World) -> None:
             await until(lambda: (world.base / "up").exists())
             executor.signal("1.1", signal.SIGSTOP)
             executor.stop("1.1", 30.0)
-            assert (await world.end_of("1.1")).status == 6
+            assert (await world.end_of("1.1")).status == 271
+            assert world.text("1.1.o") == "bye\n"
 
     asyncio.run(go())
 
@@ -233,7 +251,7 @@ def test_control_works_after_a_restart(world: World, mark: str) -> None:
         async with world.running(attempt) as executor:
             assert world.started("1.1") is not None
             executor.stop("1.1", 0.1)
-            assert (await world.end_of("1.1")).status == 265
+            assert (await world.end_of("1.1")).status == 271
 
     asyncio.run(before())
     assert len(named(mark)) == 5
@@ -248,7 +266,7 @@ def test_terminated_supervisor_stops_its_job_and_records_it(world: World, mark: 
             executor.launch(world.attempt("1.1", stubborn(world, mark), grace=0.2))
             await until(lambda: ready(world))
             os.kill(supervisor_of(world, "1.1"), signal.SIGTERM)
-            assert (await world.end_of("1.1")).status == 265
+            assert (await world.end_of("1.1")).status == 271
             assert named(mark) == []
 
     asyncio.run(go())

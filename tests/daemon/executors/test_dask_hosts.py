@@ -104,12 +104,12 @@ def test_what_a_script_does_on_a_worker_is_as_on_the_daemons_machine(
     assert daemon.until(waiting, "FX").exit_status == 0
 
     long = daemon.submit(
-        f"trap 'echo usr1 > {tmp_path}/usr1' USR1\necho > {tmp_path}/ready\nwhile :; do sleep "
+        f"trap 'echo heard > {tmp_path}/heard' WINCH\necho > {tmp_path}/ready\nwhile :; do sleep "
         "0.05; done\n"
     )
     until((tmp_path / "ready").exists, "the script begins")
-    daemon.run("qsig", "-s", "USR1", long)
-    until((tmp_path / "usr1").exists, "the script hears the signal")
+    daemon.run("qsig", "-s", "WINCH", long)  # which ends no shell
+    until((tmp_path / "heard").exists, "the script hears the signal")
     daemon.run("qdel", long)
     assert daemon.until(long, "FX").exit_status == 271
     short = daemon.submit("sleep 600\n", resources={"walltime": "1"})

@@ -123,7 +123,7 @@ def test_supervisors_killed_at_any_instant_never_start_a_script_twice(world: Wor
     assert len(ran) == len(set(ran))
     assert set(ends.values()) <= {0, LOST}
     assert {key for key, status in ends.items() if status == 0} <= set(ran)
-    assert not [key for key in ends if named(str(world.root / key / "script"))]
+    assert not [key for key in ends if named(str(world.root / key / f"{key}.SC"))]
 
 
 def test_supervisor_that_dies_together_with_the_daemon_is_a_loss_and_stays_one(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -21,12 +22,32 @@ PYTHON = f"#!{sys.executable} -ISu\n"
 
 @pytest.mark.parametrize(
     ("code", "status"),
-    [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 265), ("kill -15 $$", 271)],
+    [
+        ("exit 0", 0),
+        ("exit 7", 7),
+        ("exit 255", 255),
+        ("exit 256", 0),
+        ("kill -9 $$", 137),
+        ("kill -15 $$", 143),
+    ],
 )
-def test_exit_codes_and_signals(world: World, code: str, status: int) -> None:
-    end = world.run(f"echo said\necho complained >&2\n{code}\n")
+@pytest.mark.parametrize("first", ["", "#!/bin/bash\n"])
+@pytest.mark.parametrize("login", [True, False])
+def test_exit_codes_and_signals(
+    world: World, first: str, login: bool, code: str, status: int
+) -> None:
+    """A signal that ends the script is a status of the shell that runs it, as in OpenPBS."""
+    script = f"{first}echo said\necho complained >&2\n{code}\n"
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(world.base)}
+    end = world.run(script, shell="/bin/bash", login=login, environment=environment)
     assert (end.status, end.why) == (status, "")
-    assert (world.text("1.1.o"), world.text("1.1.e")) == ("said\n", "complained\n")
+    said, *shell = world.text("1.1.e").splitlines()
+    assert (world.text("1.1.o"), said) == ("said\n", "complained")
+    name = f"{world.root / '1.1/1.1.SC'}"
+    if status == 137:
+        assert re.fullmatch(rf".*: line 1: +\d+ Killed +{re.escape(name)}", shell[0])
+    else:
+        assert shell == (["Terminated"] if status == 143 else [])
     start = world.reports[0]
     assert isinstance(start, Started)
     assert start.at <= end.at
@@ -34,28 +55,54 @@ def test_exit_codes_and_signals(world: World, code: str, status: int) -> None:
 
 def test_first_line_names_the_interpreter_else_the_shell_runs_the_file(world: World) -> None:
     assert world.run(PYTHON + "import sys; print(sys.argv, 6 * 7)", "1.1").status == 0
-    assert world.text("1.1.o") == f"[{str(world.root / '1.1/script')!r}] 42\n"
+    assert world.text("1.1.o") == f"[{str(world.root / '1.1/1.1.SC')!r}] 42\n"
     assert world.run("print(6 * 7)", "2.1", shell=sys.executable).status == 0
     assert world.text("2.1.o") == "42\n"
     # saga: an empty line before it.
     assert world.run("\n#!/bin/false\necho $0 $1", "3.1").status == 0
-    assert world.text("3.1.o") == f"{world.root / '3.1/script'}\n"
+    assert world.text("3.1.o") == f"{world.root / '3.1/3.1.SC'}\n"
 
 
 def test_plain_command_without_a_shell(world: World) -> None:
     assert world.run(None, argv=("printf", "%s|", "a b", "$HOME", "*")).status == 0
     assert world.text("1.1.o") == "a b|$HOME|*|"
+    assert world.run(None, "2.1", argv=("sh", "-c", "kill -9 $$")).status == 265
+
+
+def test_a_signal_that_ends_the_shell_of_a_job_ends_the_job(world: World) -> None:
+    """OpenPBS writes 256 and the signal for the process that its mom started."""
+    end = world.run("kill -USR1 $PPID; touch too-late; sleep 600; echo went on")
+    assert end.status == 256 + signal.SIGUSR1
+    assert world.text("1.1.o") == ""
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
+def test_the_script_is_a_child_of_its_login_shell(world: World, shell: str) -> None:
+    """As in OpenPBS: the script is no login shell, its input is empty, its name is its path."""
+    script = (
+        'echo "$0"; cat; tty; tr "\\0" " " < /proc/$PPID/cmdline | cut -d" " -f1; '
+        'test "$(ps -o sid= -p $$ | tr -d " ")" = $PPID && echo leader\n'
+    )
+    if shell.endswith("bash"):
+        script += "shopt -q login_shell || echo no login shell\n"
+    world.run(script, shell=shell, environment={"PATH": "/usr/bin:/bin", "HOME": "/nowhere"})
+    lines = [f"{world.root / '1.1/1.1.SC'}", "not a tty", f"-{os.path.basename(shell)}", "leader"]
+    assert world.text("1.1.o").splitlines() == lines + ["no login shell"] * shell.endswith("bash")
+
+
+def test_a_long_path_reaches_the_shell(world: World) -> None:
+    path = ":".join(["/usr/bin", "/bin", *(f"/long/{'x' * 100}/{number}" for number in range(900))])
+    assert world.run("echo ${#PATH}", environment={"PATH": path}).status == 0
+    assert int(world.text("1.1.o")) >= len(path) > 65_536
 
 
 @pytest.mark.parametrize(
     ("script", "changes", "word", "status"),
     [
-        # As a shell says of it, and so PBS.
-        ("#!/no/such/interpreter\n", {}, "/no/such/interpreter", 126),
-        ("#!/bin/sh\r\n", {}, "\\r", 126),
         (None, {"argv": ("no-such-command",)}, "no-such-command", -1),
         (None, {"argv": ()}, "empty command", -1),
         ("exit 0", {"shell": "/no/such/shell"}, "/no/such/shell", -1),
+        ("#!/no/such/first\n", {"shell": sys.executable}, "/no/such/first", -1),
     ],
 )
 def test_what_cannot_be_executed_is_not_started_and_says_why(
@@ -69,6 +116,21 @@ def test_what_cannot_be_executed_is_not_started_and_says_why(
     assert world.started("1.1") is None
 
 
+@pytest.mark.parametrize("first", ["#!/no/such/interpreter", "#!/bin/sh\r"])
+def test_a_first_line_that_names_no_program_is_said_by_the_shell_and_explained(
+    world: World, first: str
+) -> None:
+    end = world.run(f"{first}\necho ran\n")
+    assert end.status in (126, 127)  # as the shell says
+    why = f"no interpreter {first[2:]!r} (its first line)"
+    assert end.why == why
+    assert world.text("1.1.o") == ""
+    shell, ours = world.text("1.1.e").splitlines()
+    assert shell.startswith("-sh: ")
+    assert ours == f"qbatch: {why}"
+    assert world.run("exit 127", "2.1").why == ""
+
+
 def test_environment_is_exactly_what_was_given_and_the_run_directory(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,11 +141,12 @@ def test_environment_is_exactly_what_was_given_and_the_run_directory(
         "import os, json; print(json.dumps({k.decode(): v.decode() for k, v in "
         "os.environb.items()}))"
     )
-    assert world.run(script, environment=given).status == 0
+    assert world.run(script, environment=given, login=False).status == 0
     found = json.loads(world.text("1.1.o"))
     token = found.pop("QBATCH_ATTEMPT")
     assert len(token) == 32
-    found.pop("LC_CTYPE", None)  # Python's own doing
+    for name in ("LC_CTYPE", "PWD", "OLDPWD"):  # what Python and the shell do
+        found.pop(name, None)
     run = str(world.root / "1.1")
     ours = {"PBS_NODEFILE": f"{run}/nodes", "PBS_JOBDIR": str(world.base), "TMPDIR": f"{run}/tmp"}
     assert found == {**given, **ours, "QBATCH_ALLOCATION": f"{run}/allocation"}
@@ -102,14 +165,14 @@ def test_only_three_descriptors_a_session_of_its_own_and_default_signals(world: 
     script = PYTHON + (
         "import os\n"
         "print(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1], "
-        "os.readlink('/proc/self/fd/0'),"
-        " os.getsid(0) == os.getpid() == os.getpgid(0), oct(os.umask(0)), os.getcwd())\n"
+        "os.readlink('/proc/self/fd/0')[:5],"
+        " os.getsid(0) == os.getppid() == os.getpgid(0), oct(os.umask(0)), os.getcwd())\n"
     )
     leaked = os.open("/dev/null", os.O_RDONLY)
     os.set_inheritable(leaked, True)
     world.run(script, umask=0o027)
     os.close(leaked)
-    assert world.text("1.1.o") == f"[0, 1, 2] /dev/null True 0o27 {world.base}\n"
+    assert world.text("1.1.o") == f"[0, 1, 2] pipe: True 0o27 {world.base}\n"
     assert (world.base / "1.1.o").stat().st_mode & 0o777 == 0o640
     world.run("exec grep -E 'Sig(Blk|Ign)' /proc/self/status", "2.1")
     own_to_glibc = 0b11 << 31  # 32 and 33: no program can reset them
@@ -351,32 +414,28 @@ def home_of(folder: Path, name: str, text: str = PROFILE) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("shell", "profile"), [("/bin/bash", ".bash_profile"), ("/bin/sh", ".profile")]
 )
-def test_a_script_without_a_first_line_is_read_by_a_login_shell(
+def test_a_script_without_a_first_line_gets_what_the_profile_exports(
     world: World, tmp_path: Path, shell: str, profile: str
 ) -> None:
-    """As in OpenPBS: ``module load`` works, and ``argv[0]`` begins with a dash."""
+    """As in OpenPBS: the login shell reads the profile, the script is its child."""
     script = (
-        'module load gcc; echo "$MODULEPATH $PATH"; echo "$0 $1"; tr "\\0" " " < '
-        '/proc/$$/cmdline | cut -d" " -f1\nexit 3\n'
+        'echo "$MODULEPATH $PATH"; type module > /dev/null 2>&1; echo $?; echo "$0 $1"\nexit 3\n'
     )
     end = world.run(script, shell=shell, environment=home_of(tmp_path, profile), arguments=("a b",))
     assert end.status == 3
-    name = f"-{os.path.basename(shell)}"
-    assert world.text("1.1.o").splitlines() == [
-        "module load gcc",
-        "/modules /opt/ours:/usr/bin:/bin",
-        f"{world.root / '1.1/script'} a b",
-        name,
-    ]
+    path, found, name = world.text("1.1.o").splitlines()
+    assert path == "/modules /opt/ours:/usr/bin:/bin"
+    assert found != "0"  # a function that is not exported
+    assert name == f"{world.root / '1.1/1.1.SC'} a b"
     assert world.text("1.1.e") == "profile read\n"
 
 
-@pytest.mark.parametrize("first", ["#!/bin/bash", "#! /bin/bash -e", "#!/usr/bin/env bash"])
+@pytest.mark.parametrize("first", ["", "#!/bin/bash", "#! /bin/bash -e", "#!/usr/bin/env bash"])
 def test_a_shell_that_the_first_line_names_gets_what_the_profile_exports(
     world: World, tmp_path: Path, first: str
 ) -> None:
-    """Lmod and Environment Modules export their function for bash; the line itself counts as
-    before, options too."""
+    """Lmod and Environment Modules export their function for bash; the options of the line
+    count."""
     environment = home_of(tmp_path, ".bash_profile", PROFILE + "export -f module\n")
     script = f'{first}\nmodule load gcc; echo "$MODULEPATH $PATH"; echo "$0 $1"\nfalse\nexit 4\n'
     end = world.run(script, shell="/bin/bash", environment=environment, arguments=("a b",))
@@ -384,7 +443,7 @@ def test_a_shell_that_the_first_line_names_gets_what_the_profile_exports(
     assert world.text("1.1.o").splitlines() == [
         "module load gcc",
         "/modules /opt/ours:/usr/bin:/bin",
-        f"{world.root / '1.1/script'} a b",
+        f"{world.root / '1.1/1.1.SC'} a b",
     ]
 
 
@@ -400,14 +459,6 @@ def test_the_shell_that_was_asked_for_reads_the_profile_before_the_one_of_the_fi
         == 0
     )
     assert world.text("1.1.o") == "/of/bash\n"
-    assert (
-        world.run(
-            '#!/bin/sh\necho "$MODULEPATH"\n', "2.1", shell=sys.executable, environment=environment
-        ).status
-        == 0
-    )
-    # The shell of the first line, where the other is none.
-    assert world.text("2.1.o") == "/modules\n"
 
 
 def test_the_path_keeps_what_the_job_was_given_and_what_the_profile_puts_before_it(
@@ -421,13 +472,15 @@ def test_the_path_keeps_what_the_job_was_given_and_what_the_profile_puts_before_
     assert not [line for line in variables if line[:2] in ("p=", "n=", "d=")]
 
 
-def test_scripts_of_other_languages_are_executed_as_they_are(world: World, tmp_path: Path) -> None:
+def test_scripts_of_other_languages_get_what_the_profile_exports(
+    world: World, tmp_path: Path
+) -> None:
     script = PYTHON + "import os, sys; print(sys.argv[1:], 'MODULEPATH' in os.environ)"
     assert (
         world.run(script, environment=home_of(tmp_path, ".profile"), arguments=("a",)).status == 0
     )
-    assert world.text("1.1.o") == "['a'] False\n"
-    assert world.text("1.1.e") == ""
+    assert world.text("1.1.o") == "['a'] True\n"
+    assert world.text("1.1.e") == "profile read\n"
 
 
 def test_a_profile_that_ends_the_shell_ends_the_job(world: World, tmp_path: Path) -> None:

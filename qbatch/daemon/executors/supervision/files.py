@@ -10,7 +10,8 @@
 * ``started``: the script runs.
 * ``exit.json``: how it ended.  Until then exit.tmp reserves its space on the disk, so that a full
   disk loses no ending.
-* ``script``, ``nodes``, ``tmp``, ``log``: for the job and for people.
+* ``JOB.SC``: the script, called as in OpenPBS; ``nodes``, ``tmp``, ``log``: for the job and for
+  people.
 * ``used``: what it has used by the last look.
 * ``OU``, ``ER``: its outputs until it has ended; what cannot be delivered then is put into
   ../undelivered.
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
 
 SPEC, LOCK, CLAIM, CONTROL, WAKE = "spec.json", "lock", "claim", "control", "wake"
 STARTED, EXIT, EXIT_TEMPORARY = "started", "exit.json", "exit.tmp"
-SCRIPT, NODES, TEMPORARY, LOG, EVENTS = "script", "nodes", "tmp", "log", "events"
+NODES, TEMPORARY, LOG, EVENTS = "nodes", "tmp", "log", "events"
 ALLOCATION, USED = "allocation", "used"
 OUTPUT, ERROR, UNDELIVERED = "OU", "ER", "undelivered"
+
+SCRIPT_ENDING = ".SC"
 
 EXIT_BYTES = 8192
 """Bytes of an exit record, reserved before the script starts."""

@@ -84,6 +84,7 @@ class Supervision:
         # Why all its processes were asked to end: "stop", "walltime" or another limit.
         self.reason = ""
         self.kill_at: float | None = None
+        self.was_terminated = False  # TERM was sent: what outlives the shell has its grace
         self.started_at = self.ran_before = self.running_since = 0.0
         self.suspended = False
         # Its processors as a part of those asked for: its walltime runs at this rate.
@@ -134,8 +135,13 @@ class Supervision:
         if self.failure:
             why = self.failure.decode("utf-8", "replace")
             write_message(self.handles[1], why)
-            self._finish(code if code == script.BAD_INTERPRETER else NOT_STARTED, why)
+            self._finish(NOT_STARTED, why)
         elif self.reason in ("", "stop"):
+            if code in script.NOT_FOUND and self.attempt["script"] is not None:
+                missing = script.missing_interpreter(self.attempt, self.path)
+                if missing:
+                    write_message(self.handles[1], missing)
+                why = why or missing
             self._finish(code, why)
         else:
             self._finish(usage.CODES.get(self.reason, WALLTIME), why or self.excess)
@@ -225,24 +231,22 @@ class Supervision:
             **attempt["environment"],
             processes.MARKER: self.token,
         }
-        program, command = script.command_of(attempt, self.path, environment)
-        nothing = os.open("/dev/null", os.O_RDONLY)
+        command = script.command_of(attempt, self.path, environment)
+        given = script.open_input(command.input)
         self.report, report_in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll.register(self.report, select.POLLIN)
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         os.umask(self.umask)
         self.main = os.fork()
         if self.main == 0:
-            script.become(
-                program, command, environment, (nothing, *self.handles), self.leaf, report_in
-            )
+            script.become(command, environment, (given, *self.handles), self.leaf, report_in)
         os.umask(0o077)
         self.running_since = time.monotonic()
         self.meter = usage.Meter(attempt.get("limits", {}), self.leaf, self.running_since)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         os.chdir("/")
         os.close(report_in)
-        os.close(nothing)
+        os.close(given)
 
     # While it runs
 
@@ -258,7 +262,7 @@ class Supervision:
             now = time.monotonic()
             if not self.reason and self.status is None:
                 self._keep_limits(now)
-            over = self.status is not None and not self.reason
+            over = self.status is not None and not self.was_terminated
             if over or (self.kill_at is not None and now >= self.kill_at):
                 give_up = give_up or now + KILL_PATIENCE
                 self._kill()
@@ -374,6 +378,8 @@ class Supervision:
             if pid == self.main:
                 self.status = status
                 self._pause()  # the walltime is that of the script
+                if self.was_terminated and self.kill_at is None:
+                    self.kill_at = time.monotonic() + self.grace
 
     # What is done to it
 
@@ -382,7 +388,11 @@ class Supervision:
         return processes.descendants({os.getpid()})
 
     def _signal(self, number: int) -> None:
-        """Signal all processes of the job.  SIGSTOP stops its walltime too, until SIGCONT."""
+        """Signal all processes of the job.  SIGSTOP stops its walltime too, until SIGCONT.
+
+        The shell of the job gets the signal too.  If it dies of it, the job is over, as in OpenPBS;
+        after TERM, what still runs has its grace.
+        """
         if not self.main:
             self.early.append(number)
         if not self.main or self.status is not None:
@@ -391,6 +401,7 @@ class Supervision:
             self._pause()
         elif number == signal.SIGCONT and self.suspended:
             self.running_since, self.suspended = time.monotonic(), False
+        self.was_terminated |= number == signal.SIGTERM
         if number in signal.valid_signals():
             processes.signal_all(self._find, number)
 
@@ -432,7 +443,7 @@ class Supervision:
         self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
         if self.reason:
             return
-        self.reason = reason
+        self.reason, self.was_terminated = reason, True
         if self.main and self.status is None:
             processes.signal_all(self._find, signal.SIGTERM)
             processes.signal_all(self._find, signal.SIGCONT)  # a stopped process cannot end

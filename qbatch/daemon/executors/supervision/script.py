@@ -10,9 +10,7 @@ before, or something could not be copied out of it.  Nothing else is deleted.
 # ruff: noqa: SIM105 (contextlib is not small)
 from __future__ import annotations
 
-import errno
 import os
-import time
 
 from . import files
 from .outputs import RefusedError
@@ -22,25 +20,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-BUSY_TRIES = 100
 LOGIN_SHELLS = {"sh", "ash", "bash", "dash", "ksh", "ksh93", "mksh", "yash", "zsh"}
 """Shells that read the profile files of sh, each its own further ones, when their argv[0] begins
 with ``-``."""
 
 OTHER_SHELLS = {"csh", "tcsh", "fish"}
-"""Login shells by the same sign; they do not understand the text that the others get with
-``-c``."""
+"""Login shells by the same sign; they do not understand ``KEEP_PATH``."""
 
 KEEP_PATH = (
-    'PATH=$(p=$1:; n=; while [ "$p" ]; do d=${p%%:*}; p=${p#*:}; '
-    'case ":$PATH:" in *":$d:"*) ;; *) n=$n$d: ;; esac; done; printf %s "$n$PATH"); '
+    'PATH=$(p={given}:; n=; while [ "$p" ]; do d=${{p%%:*}}; p=${{p#*:}}; '
+    'case ":$PATH:" in *":$d:"*) ;; *) n=$n$d: ;; esac; done; printf %s "$n$PATH"); export PATH; '
 )
-"""Puts those directories of the job's PATH (the first argument) in front again that a profile file
-(Debian's) drops."""
+"""Puts those directories of the job's PATH (``given``) in front again that a profile file (Debian's)
+drops."""
 
-BAD_INTERPRETER = 126
+NOT_FOUND = (126, 127)
 """Exit status, as of a shell, of a script with a ``#!`` line that names no program, often because
 of a carriage return."""
+
+PIPE_BYTES, F_SETPIPE_SZ = 65_536, 1031
+
+
+def script_name(attempt: dict[str, Any]) -> str:
+    """Return the name of the script's file: that of the job, as in OpenPBS."""
+    return f"{attempt['job_id']}{files.SCRIPT_ENDING}".replace("/", "_")
 
 
 def write_job_files(directory: int, attempt: dict[str, Any]) -> None:
@@ -55,14 +58,14 @@ def write_job_files(directory: int, attempt: dict[str, Any]) -> None:
                 f"the script {source}: {error.strerror}; submit the job again"
             ) from None
         target = os.open(
-            files.SCRIPT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700, dir_fd=directory
+            script_name(attempt), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700, dir_fd=directory
         )
         with open(whole, "rb", buffering=0) as reader, open(target, "wb") as writer:
             while part := reader.read(1 << 20):
                 writer.write(part)
     elif attempt["script"] is not None:
         text = attempt["script"].encode(attempt.get("encoding", "utf-8"))
-        files.write(files.SCRIPT, text, directory, files.NEW, 0o700)
+        files.write(script_name(attempt), text, directory, files.NEW, 0o700)
     nodes = "".join(f"{line}\n" for line in attempt["node_file"])
     files.write(files.NODES, nodes.encode("utf-8"), directory, files.NEW)
     files.write(
@@ -163,61 +166,82 @@ def allocation_text(procs: int) -> str:
     return f"NCPUS={procs}\nOMP_NUM_THREADS={procs}\n"
 
 
-def command_of(
-    attempt: dict[str, Any], path: str, environment: dict[str, str]
-) -> tuple[str, list[str]]:
-    """Return the program that is executed, and its arguments from argv[0] on: the script, or the
-    plain command.
+class Command:
+    """What is executed: the program, its arguments from argv[0] on, and its input."""
 
-    If a shell runs the script, it is a login shell: it reads the profile files, then the script, or
-    executes the shell of the script's ``#!`` line.  Other scripts with such a line are executed as
-    they are.  (In OpenPBS the login shell gets the name of every script as its input, and so
-    executes it: start_exec.c, SHELL_INVOKE.)
+    def __init__(self, program: str, arguments: list[str], given: str = "") -> None:
+        self.program, self.arguments, self.input = program, arguments, given
+
+
+def command_of(attempt: dict[str, Any], path: str, environment: dict[str, str]) -> Command:
+    """Return what is executed: the shell of the job, or the plain command.
+
+    As in OpenPBS (start_exec.c, SHELL_INVOKE) the job's shell is a login shell, and reads the path
+    of the script as its input.  So it executes the script as its child: the kernel honours a ``#!``
+    line, and the shell itself interprets a script without one.  A program that is no shell
+    (``-S /usr/bin/python3``) gets the script as its argument; a ``#!`` line goes before it.
     """
     script = attempt["script"]
     if script is None:
         command = [str(argument) for argument in attempt["argv"]]
-        return (command[0] if command else ""), command
-    name, shell = f"{path}/{files.SCRIPT}", str(attempt["shell"] or "/bin/sh")
+        return Command(command[0] if command else "", command)
+    name, shell = f"{path}/{script_name(attempt)}", str(attempt["shell"] or "/bin/sh")
     arguments = [str(argument) for argument in attempt.get("arguments", ())]
-    own = _interpreter(name) if script.startswith("#!") else []
-    runner = own or [shell]
-    is_run_by_shell = _kind_of(runner) in LOGIN_SHELLS | OTHER_SHELLS and os.access(
-        runner[0], os.X_OK
-    )
-    # The shell that reads the profile files: the job's own, or that of the #! line if the job's is
-    # none of these.
-    readers = [
-        each
-        for each in (shell, *own[:1])
-        if _kind_of([each]) in LOGIN_SHELLS and os.access(each, os.X_OK)
-    ]
-    if not attempt.get("login", True) or not is_run_by_shell or not readers:
-        if own:
-            return name, [name, *arguments]
-        is_login = attempt.get("login", True) and _kind_of([shell]) in OTHER_SHELLS
-        return shell, [f"-{_kind_of([shell])}" if is_login else shell, name, *arguments]
-    kind, given = _kind_of(readers), environment.get("PATH", "")
+    own = _interpreter(name)
+    kind = os.path.basename(shell)
+    if kind not in LOGIN_SHELLS | OTHER_SHELLS:
+        command = own or [shell, name]
+        return Command(command[0], [*command, *arguments])
+    words = [name]
+    if os.statvfs(path).f_flag & os.ST_NOEXEC:  # nothing here can be executed
+        words = own or [shell, name]
+    line = " ".join(_quoted(word) for word in [*words, *arguments])
+    if not attempt.get("login", True):
+        return Command(shell, [shell], f"{line}\n")
+    given = environment.get("PATH", "")
+    if given and kind in LOGIN_SHELLS:
+        line = KEEP_PATH.format(given=_quoted(given)) + line
     # Not every bash recognises its name alone.
     login = [f"-{kind}", "--login"] if kind == "bash" else [f"-{kind}"]
-    text = (KEEP_PATH if given else "") + "shift; " + ('exec "$@"' if own else '. "$0"')
-    return readers[0], [*login, "-c", text, name, given, *own, *arguments]
+    return Command(shell, login, f"{line}\n")
 
 
-def _kind_of(command: list[str]) -> str:
-    """Return the name of the program that runs a script, also behind ``/usr/bin/env``."""
-    name = os.path.basename(command[0])
-    if name == "env" and len(command) > 1:
-        words = [
-            word for word in command[1].split() if not word.startswith("-") and "=" not in word
-        ]
-        name = os.path.basename(words[0]) if words else name
-    return name
+def _quoted(word: str) -> str:
+    """Return a word as a shell reads it."""
+    plain = word.replace("/", "").replace(".", "").replace("-", "").replace("_", "")
+    if plain.isascii() and plain.isalnum():
+        return word
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def open_input(text: str) -> int:
+    """Return the input of the job from which this text can be read; without one it is empty."""
+    if not text:
+        return os.open("/dev/null", os.O_RDONLY)
+    data = text.encode("utf-8", "surrogateescape")
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    try:
+        if len(data) > PIPE_BYTES:
+            import fcntl
+
+            fcntl.fcntl(writer, F_SETPIPE_SZ, len(data))
+        os.write(writer, data)
+    finally:
+        os.close(writer)
+    return reader
+
+
+def missing_interpreter(attempt: dict[str, Any], path: str) -> str:
+    """Return what is wrong with the ``#!`` line of the script of a run directory, if it names no
+    program."""
+    own = _interpreter(f"{path}/{script_name(attempt)}")
+    return (
+        f"no interpreter {own[0]!r} (its first line)" if own and not os.path.exists(own[0]) else ""
+    )
 
 
 def become(
-    program: str,
-    command: list[str],
+    command: Command,
     environment: dict[str, str],
     handles: tuple[int, int, int],
     leaf: str,
@@ -241,48 +265,25 @@ def become(
             os.dup2(handle, target)
         # What was sent since the fork arrives now, and does what it does by default.
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        _execute(program, command, environment)
+        os.execvpe(command.program, command.arguments, environment)
     except BaseException as error:
         text = (
-            f"cannot run {program if command else 'an empty command'}: "
+            f"cannot run {command.program if command.arguments else 'an empty command'}: "
             f"{getattr(error, 'strerror', '') or error}"
         )
         os.write(report, text.encode("utf-8", "replace")[:2000])
-        if _is_script(program):
-            os._exit(BAD_INTERPRETER)
     finally:
         os._exit(127)
 
 
-def _execute(program: str, command: list[str], environment: dict[str, str]) -> NoReturn:
-    for _ in range(BUSY_TRIES):
-        try:
-            os.execvpe(program, command, environment)
-        except OSError as error:
-            # Text file busy: another thread forked while the script was being written, and has not
-            # executed yet.
-            if error.errno == errno.ETXTBSY:
-                time.sleep(0.01)
-                continue
-            if error.errno == errno.EACCES and _is_script(program):
-                interpreter = _interpreter(program)
-                # A file system mounted noexec.
-                _execute(interpreter[0], [*interpreter, *command[1:]], environment)
-            if error.errno == errno.ENOENT and _is_script(program):
-                named = _interpreter(program)[0]
-                raise OSError(error.errno, f"no interpreter {named!r} (its first line)") from None
-            raise
-    raise OSError(errno.ETXTBSY, os.strerror(errno.ETXTBSY))
-
-
-def _is_script(program: str) -> bool:
-    return program.endswith(f"/{files.SCRIPT}")
-
-
 def _interpreter(path: str) -> list[str]:
-    """Return what the kernel would run for a ``#!`` line."""
+    """Return what the kernel would run for the ``#!`` line of a script, nothing without one."""
     with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
         # A carriage return belongs to the name, as for the kernel.
-        line = stream.readline()[2:].strip(" \t\n")
-    name, _, argument = line.replace("\t", " ").partition(" ")
+        line = stream.readline()
+    if not line.startswith("#!"):
+        return []
+    name, _, argument = line[2:].strip(" \t\n").replace("\t", " ").partition(" ")
+    if not name:
+        return []
     return [name, argument.strip(" "), path] if argument else [name, path]
