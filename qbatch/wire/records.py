@@ -41,7 +41,8 @@ class JobRecord(Record, frozen=True, gc=False):
     which it should end.  With a deadline, ``promised`` is the latest start that keeps it, and
     ``planned`` the start that the policy plans at present.  ``price``: its cost, fixed when it was
     accepted, in millionths of a processor-hour.  ``directory``: where it begins.  ``stageout``: of
-    an ended job, 1 if all its files were delivered, else 0.
+    an ended job, 1 if all its files were delivered, else 0.  ``is_held_with_array``: a job of an
+    array is held only because its array is.
     """
 
     id: str
@@ -90,6 +91,7 @@ class JobRecord(Record, frozen=True, gc=False):
     stageout: int | None = None
     server: str = ""
     is_array: bool = False
+    is_held_with_array: bool = False
     array_id: str = ""
     array_index: int | None = None
     array_submitted: str = ""

@@ -1,4 +1,5 @@
-"""ipyparallel: three engines as one job array compute, and are gone when the cluster stops."""
+"""ipyparallel: three engines as one job array (``-t``: Torque) compute, and have ended when the
+cluster stops."""
 
 import subprocess
 import time
@@ -22,8 +23,7 @@ def main() -> None:
     client.close()
     cluster.stop_cluster_sync()
     deadline = time.monotonic() + 30
-    # Torque shows jobs that have ended as C.
-    while any(line.split()[4] != "C" for line in table().splitlines()[2:]):
+    while any(row.split()[4] != "C" for row in table().splitlines()[2:]):
         assert time.monotonic() < deadline, table()
         time.sleep(0.1)
     print("done", indices)

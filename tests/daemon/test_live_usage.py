@@ -124,6 +124,7 @@ while not os.path.exists("go"): time.sleep(0.05)'
                 directory=str(tmp_path),
                 extra={"init_dir": str(tmp_path)},
                 resources=resources,
+                is_torque="pmem" in resources,
             )
             record = daemon.until(job, "F")
             assert record.exit_status == -27

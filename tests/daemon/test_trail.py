@@ -88,3 +88,49 @@ def test_a_job_that_still_runs_may_stand_still() -> None:
         pauses=((7, None),),
     )
     assert [entry.text for entry in trail_of(record)][-1] == "Job suspended"
+
+
+def test_the_lines_of_openpbs_from_queue_to_end() -> None:
+    record = JobRecord(
+        id="1.s",
+        name="n",
+        user="u",
+        owner="u@h",
+        group="g",
+        queue="q",
+        state="F",
+        server="s",
+        submitted=0,
+        queued=0,
+        eligible=0,
+        started=5_000_000,
+        ended=9_000_000,
+        session=77,
+        attempt=1,
+        exec_host="n1/0*4",
+        exec_vnode="(n1:ncpus=4)",
+        exit_status=0,
+        resources={"ncpus": "4"},
+        used={"cput": "00:00:01"},
+    )
+    account = "user=u group=g project=_pbs_project_default jobname=n queue=q"
+    begun = (
+        f"{account} ctime=0 qtime=0 etime=0 start=5 exec_host=n1/0*4 exec_vnode=(n1:ncpus=4) "
+        "Resource_List.ncpus=4"
+    )
+    assert [(entry.kind, entry.text) for entry in trail_of(record)] == [
+        ("S", "enqueuing into q, state Q hop 1"),
+        ("S", "Job Queued at request of u@h, owner = u@h, job name = n, queue = q"),
+        ("A", account),
+        ("L", "Job run"),
+        ("S", "Job Run at request of Scheduler@s on exec_vnode (n1:ncpus=4)"),
+        ("A", begun),
+        ("S", "Obit received momhop:1 serverhop:1 state:R substate:42"),
+        ("S", "Exit_status=0 resources_used.cput=00:00:01"),
+        ("S", "dequeuing from q, state F"),
+        (
+            "A",
+            f"{begun} session=77 end=9 Exit_status=0 resources_used.cput=00:00:01 "
+            "eligible_time=00:00:05 run_count=1",
+        ),
+    ]

@@ -102,7 +102,7 @@ def _row(job: JobRecord, now: int, look: Look) -> str:
         tasks if tasks != "0" else BLANK,
         size_in(resources["mem"], look.unit) if "mem" in resources else BLANK,
         resources.get(time_resource, BLANK),
-        shown_state(job.state, look.is_torque),
+        shown_state(job, look.is_torque),
         last,
     )
     line += " " if look.is_one_line else "\n"

@@ -49,9 +49,10 @@ class Attribute(NamedTuple):
         return f"{self.name}.{self.resource}" if self.resource else self.name
 
 
-def shown_state(state: str, is_torque: bool) -> str:
-    """Return the state's letter in a dialect; Torque has C for jobs that have ended, and no letter
-    for begun arrays."""
+def shown_state(job: JobRecord, is_torque: bool) -> str:
+    """Return the letter of a job's state in a dialect; Torque has C for jobs that have ended, and
+    no letter for begun arrays.  The jobs of an array that is held are queued: the array is held."""
+    state = "Q" if job.is_held_with_array else job.state
     return _TORQUE_STATES.get(state, state) if is_torque else state
 
 
@@ -95,7 +96,7 @@ def job_attributes(job: JobRecord, server: str = "", is_torque: bool = False) ->
     _add(found, "Job_Owner", job.owner or job.user)
     for name, value in job.used.items():
         _add(found, "resources_used", value, name)
-    _add(found, "job_state", shown_state(job.state, is_torque))
+    _add(found, "job_state", shown_state(job, is_torque))
     _add(found, "queue", job.queue)
     _add(found, "server", job.server or server)
     _add(found, "Account_Name", job.account)

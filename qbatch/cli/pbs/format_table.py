@@ -61,7 +61,7 @@ def job_table(
             cell(job.queue, queue_width),
         )
         time_text = percent_done(job) if is_percent else job.used.get("cput", "0")[:8] or "0"
-        state = shown_state(job.state, is_torque)[:1]
+        state = shown_state(job, is_torque)[:1]
         rows.append(
             row % (id_, name, cell(job.user.partition("@")[0], user_width), time_text, state, queue)
         )

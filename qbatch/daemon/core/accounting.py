@@ -98,13 +98,19 @@ def text_of(account: Account) -> str:
     """Return the text of an accounting record; that of an E record is made here, from the job's
     record."""
     job = account.record
-    if job is None:
-        return account.text
+    return account.text if job is None else text_of_record(job, "E", account.at)
+
+
+def text_of_record(job: JobRecord, kind: str, at: int = 0) -> str:
+    """Return the text of the Q, S or E record of a job; ``at``: the instant of its end."""
+    beginning = _beginning(job, job)
+    if kind == "Q":
+        return beginning
     start = job.started or 0
-    text = _started(
-        _beginning(job, job), job, start, (job.exec_host, job.exec_vnode), job.resources
-    )
-    return f"{text} {_measured(account.at, job.exit_status, job.used, start, job.eligible, job.attempt, job.session)}"
+    text = _started(beginning, job, start, (job.exec_host, job.exec_vnode), job.resources)
+    if kind == "S":
+        return text
+    return f"{text} {_measured(at, job.exit_status, job.used, start, job.eligible, job.attempt, job.session)}"
 
 
 def _measured(

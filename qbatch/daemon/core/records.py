@@ -227,11 +227,12 @@ def brief_record(core: Core, job: BatchJob) -> JobRecord:
         job.name,
         job.user,
         job.queue,
-        letter_of(core, job),
+        job.state.letter,
         resources=resources,
         used=_used_so_far(core, job),
         started=_started(core, job),
         is_array=job.is_array,
+        is_held_with_array=_is_held_with_array(core, job),
         priority=job.priority,
         session=job.attempt.session if job.attempt is not None else None,
         exit_status=job.final.status if job.final is not None else None,
@@ -328,13 +329,14 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
         job.name,
         job.user,
         job.queue,
-        letter_of(core, job),
+        job.state.letter,
         owner=f"{job.user}@{spec.host or 'localhost'}",
         group=job.group,
         substate=_substate(core, job),
         hold=job.hold_types,
         priority=job.priority,
         is_array=job.is_array,
+        is_held_with_array=_is_held_with_array(core, job),
         server=settings.name,
         depend=depend_text(core, job),
         submitted=job.submitted,
@@ -383,14 +385,12 @@ def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
     }
 
 
-def letter_of(core: Core, job: BatchJob) -> str:
-    """Return the letter of a job's state.  As in OpenPBS, the jobs of an array that is held are
-    queued: the array itself is held."""
-    if job.state is BatchState.HELD and job.is_subjob:
-        array = core.jobs.get(job.sequence)
-        if array is not None and array.hold == job.hold:
-            return BatchState.QUEUED.letter
-    return job.state.letter
+def _is_held_with_array(core: Core, job: BatchJob) -> bool:
+    """Return whether a job of an array is held only because its array is."""
+    if job.state is not BatchState.HELD or not job.is_subjob:
+        return False
+    array = core.jobs.get(job.sequence)
+    return array is not None and array.hold == job.hold
 
 
 def _substate(core: Core, job: BatchJob) -> int:
@@ -399,8 +399,7 @@ def _substate(core: Core, job: BatchJob) -> int:
     if job.final is None or job.is_array:
         if job.state is BatchState.RUNNING and job.attempt is not None and not job.attempt.session:
             return SUBSTATE_BEGINNING
-        is_queued = letter_of(core, job) == BatchState.QUEUED.letter
-        return SUBSTATES[BatchState.QUEUED if is_queued else job.state]
+        return SUBSTATES[BatchState.QUEUED if _is_held_with_array(core, job) else job.state]
     if job.ending == "deleted":
         return SUBSTATE_TERMINATED
     return SUBSTATE_FAILED if job.final.status else SUBSTATE_FINISHED

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from qbatch.daemon import attempts
+from qbatch.daemon.core.accounting import text_of_record
 from qbatch.daemon.core.flow import QUANTUM_OVER
 from qbatch.daemon.core.records import excess, full_record
 from qbatch.daemon.core.state import Core
@@ -181,30 +182,39 @@ def trail_of(record: records.JobRecord) -> list[records.TrailEntry]:
 
 
 def _happenings(record: records.JobRecord) -> Iterator[tuple[int | None, str, str]]:
-    owner, about = record.owner, f"user={record.user} jobname={record.name} queue={record.queue}"
+    owner = record.owner
     run = f"Job Run at request of Scheduler@{record.server} on"
-    yield record.submitted, "S", f"enqueuing into {record.queue}, state 1 hop 1"
+    first = "H" if record.state == "H" or record.depend else "W" if record.not_before else "Q"
+    yield record.submitted, "S", f"enqueuing into {record.queue}, state {first} hop 1"
     queued = (
         f"Job Queued at request of {owner}, owner = {owner}, job name = {record.name}, queue "
         f"= {record.queue}"
     )
     yield record.queued, "S", queued
-    yield record.queued, "A", f"queue={record.queue}"
+    yield record.queued, "A", text_of_record(record, "Q")
     yield from sorted(_lost_runs(record, run), key=itemgetter(0))
     for at, _, why in record.broken:
         yield at, "S", f"the promised start is lost: {why}"
     if record.started is not None and (record.exec_host or record.is_array):
         yield record.started, "L", "Job run"
         yield record.started, "S", f"{run} exec_vnode {record.exec_vnode}"
-        yield record.started, "A", f"{about} exec_host={record.exec_host}"
+        yield record.started, "A", text_of_record(record, "S")
     yield from sorted(_changes(record), key=itemgetter(0))
     if record.ended is not None:
+        if record.started is not None:
+            substate = "42" if record.session else "41"
+            yield (
+                record.ended,
+                "S",
+                f"Obit received momhop:1 serverhop:1 state:R substate:{substate}",
+            )
         if record.comment:
             yield record.ended, "S", record.comment
         used = " ".join(f"resources_used.{name}={value}" for name, value in record.used.items())
         end = f"Exit_status={record.exit_status} {used}".rstrip()
         yield record.ended, "S", end
-        yield record.ended, "A", f"{about} {end}"
+        yield record.ended, "S", f"dequeuing from {record.queue}, state {record.state}"
+        yield record.ended, "A", text_of_record(record, "E", record.ended)
 
 
 def _lost_runs(record: records.JobRecord, run: str) -> Iterator[tuple[int, str, str]]:

@@ -16,7 +16,6 @@ from qbatch.daemon.core.job import BatchJob, BatchState
 from qbatch.daemon.core.records import (
     brief_record,
     full_record,
-    letter_of,
     used_texts,
     with_excess,
 )
@@ -222,7 +221,7 @@ class _Page:
                         and after.member != ARRAY
                     ):
                         continue
-                    if self._is_wanted(each.user, each.queue, letter_of(self.core, each), False):
+                    if self._is_wanted(each.user, each.queue, each.state.letter, False):
                         yield each
 
     def _on_hosts(self, after: JobKey) -> Iterator[BatchJob]:

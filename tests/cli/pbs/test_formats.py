@@ -375,3 +375,11 @@ def test_a_host_belongs_to_a_queue_only_where_others_do_not() -> None:
     alone = shown(has_other_pools=True)
     assert (alone["queue"], alone["resources_available.pool"]) == ("batch", "main")
     assert alone["resources_assigned.mem"] == "0kb"
+
+
+def test_the_jobs_of_a_held_array_are_queued() -> None:
+    held = job(5, "H", id="5[1].qbatch", is_held_with_array=True)
+    assert job_table([held]).split()[-2] == "Q"
+    assert " Q " in alternate_table([held], "qbatch", NOW, Look()).splitlines()[-1]
+    assert ("job_state", "", "Q", None) in job_attributes(held)
+    assert job_table([job(5, "H", id="5[1].qbatch")]).split()[-2] == "H"
