@@ -351,7 +351,7 @@ def parse_demand(resources: Mapping[str, str], *, is_torque: bool = False) -> De
         if name in resources and "nodes" in resources:
             raise ResourceFault(
                 "place-beside-nodes",
-                f"Cannot be used with select or place: nodes, beside {name} (nodes=2#excl takes "
+                f"Cannot be used with select or place: nodes with {name} (nodes=2#excl takes "
                 "whole hosts)",
             )
     name = "nodes" if "nodes" in resources else "select"

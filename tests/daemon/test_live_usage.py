@@ -90,10 +90,15 @@ while not os.path.exists("go"): time.sleep(0.05)'
     beyond = r"mem \d+kb exceeds the 20mb asked for \(not enforced\)"
     with Daemon(tmp_path, config=REAL) as daemon:
         for number, resources in enumerate(({"mem": "20mb"}, {"pmem": "20mb"})):
+            # Only in Torque does pmem ask for memory.
             folder = tmp_path / str(number)
             folder.mkdir()
             job = daemon.submit(
-                script, directory=str(folder), extra={"init_dir": str(folder)}, resources=resources
+                script,
+                directory=str(folder),
+                extra={"init_dir": str(folder)},
+                resources=resources,
+                is_torque="pmem" in resources,
             )
             deadline = time.monotonic() + 60
             while (
@@ -119,6 +124,7 @@ while not os.path.exists("go"): time.sleep(0.05)'
                 directory=str(tmp_path),
                 extra={"init_dir": str(tmp_path)},
                 resources=resources,
+                is_torque="pmem" in resources,
             )
             record = daemon.until(job, "F")
             assert record.exit_status == -27

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qbatch.wire.errors import CODES
 from qbatch.wire.resource_rules import refused_resource
 from qbatch.wire.resource_values import ResourceFault
 from qbatch.wire.resources import (
@@ -78,16 +79,16 @@ def test_a_duration_goes_round(seconds: int) -> None:
 
 
 def refused(text: str) -> str:
-    """Return the code and the words of OpenPBS with which an argument of ``-l`` is refused."""
+    """Return the exit code and the words of OpenPBS with which an argument of ``-l`` is refused."""
     try:
         check_resources(parse_resources(text))
     except ResourceFault as fault:
-        return f"{fault.code}: {str(fault).partition(': ')[0]}"
+        return f"{CODES[fault.code][0] % 256}: {str(fault).partition(': ')[0]}"
     return ""
 
 
 def test_values_are_refused_in_the_words_of_openpbs() -> None:
-    illegal = "bad-value: Illegal attribute or resource value"
+    illegal = "166: Illegal attribute or resource value"
     for text, words in (
         ("mem=4.5gb", f"{illegal} Resource_List.mem"),
         ("mem=4GiB", f"{illegal} Resource_List.mem"),
@@ -109,14 +110,13 @@ def test_values_are_refused_in_the_words_of_openpbs() -> None:
         ("select=fast", f"{illegal} Resource_List.select"),
         ("select=1:ncpus=-1", f"{illegal} select.ncpus"),
         ("select=1:mem=lots", f"{illegal} select.mem"),
-        ("select=1++2", "bad-select: node(s) specification error Resource_List.select"),
+        ("select=1++2", "241: node(s) specification error Resource_List.select"),
         (
             "select=1:ncpus=2:NCPUS=3",
-            "duplicate-resource: duplicated resource within a section of a select specification, "
-            "resource is",
+            "12: duplicated resource within a section of a select specification, resource is",
         ),
-        ("select=1,nodes=1", "place-beside-nodes: Cannot be used with select or place"),
-        ("nodes=1,place=pack", "place-beside-nodes: Cannot be used with select or place"),
+        ("select=1,nodes=1", "6: Cannot be used with select or place"),
+        ("nodes=1,place=pack", "6: Cannot be used with select or place"),
         ("walltime,mem=,nice=-5,NCPUS=2,select=", f"{illegal} Resource_List.select"),
         ("walltime,mem=,nice=-5,NCPUS=2,software=a", ""),
         ("select=2:+1:ncpus=0+0,walltime=1:", ""),

@@ -370,11 +370,14 @@ def full_record(core: Core, job: BatchJob) -> JobRecord:
 def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
     array = core.arrays[job.sequence]
     counts = array.counts
+    waiting = [index for index, each in array.members.items() if each.is_waiting]
+    # As written, without the limit: 1-10:2 although 9 is the last.
+    submitted = job.spec.array.partition("%")[0].strip()
     return {
-        "array_submitted": format_indices(list(job.prepared.indices)),
-        "array_remaining": format_indices(
-            [index for index, each in array.members.items() if each.is_waiting]
-        ),
+        "array_submitted": submitted,
+        "array_remaining": submitted
+        if len(waiting) == len(job.prepared.indices)
+        else format_indices(waiting),
         "array_counts": {
             "Queued": sum(counts.get(state, 0) for state in WAITING),
             "Running": counts.get(BatchState.RUNNING, 0) + counts.get(BatchState.SUSPENDED, 0),

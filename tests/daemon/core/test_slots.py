@@ -214,6 +214,16 @@ def test_qalter_and_qmove_are_as_strict() -> None:
     assert record(bench, job).queue == "narrow"
 
 
+def test_the_indices_of_an_array_are_shown_as_they_were_written() -> None:
+    bench = Bench()
+    job = submit(bench, "ncpus=1", array="1-10:2%3", hold="u")
+    assert record(bench, job).array_submitted == "1-10:2"
+    assert record(bench, job).array_remaining == "1-10:2"
+    bench.do(ALICE, Delete(jobs=(f"{job.partition('[')[0]}[9]",)))
+    assert record(bench, job).array_submitted == "1-10:2"
+    assert record(bench, job).array_remaining == "1-7:2"
+
+
 def test_a_lenient_server_takes_more() -> None:
     bench = Bench(
         'custom_resources = ["foo"]\nlenient = ["select", "array", "server", "user"]\n' + EMULATED

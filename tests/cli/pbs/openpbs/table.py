@@ -38,8 +38,8 @@ default_walltime = "1:00:00"
 """The site at which the answers were recorded."""
 
 _LEFT = 4
-"""Held jobs that earlier scripts had left in P's queue when those scripts were typed, beside the
-one that ``qsub -h -z`` leaves."""
+"""Held jobs that earlier scripts had left in P's queue when those scripts were typed; ``qsub
+-h -z`` leaves one more."""
 
 
 _LETTERS = len("/home/pbsuser1") - len("/tmp/")
