@@ -1,5 +1,9 @@
-"""``python -m tests.golden [--write] [--only TEXT] [--processes N]``: compute every hash anew;
-compare, or write the file."""
+"""``python -m tests.golden [--write | --keys] [--only TEXT] [--processes N]``: compute every hash
+anew; compare, or write the file.
+
+``--keys`` computes the first schedules of each policy whose key has changed, and writes the keys of
+those that are as in the table (:mod:`.keys`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,8 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 
 from tests.golden.cases import Case, cases
-from tests.golden.table import FILE, line_of, read
+from tests.golden.keys import key_of, read_keys, write_keys
+from tests.golden.table import FILE, first_difference, is_of_log, line_of, read
 
 
 def main() -> int:
@@ -25,9 +30,14 @@ def main() -> int:
         metavar="TEXT",
         help="only cases with TEXT in their line",
     )
+    parser.add_argument(
+        "--keys", action="store_true", help="make the first schedules, and write the keys"
+    )
     parser.add_argument("--processes", type=int, default=2, help="how many processes compute")
     options = parser.parse_args()
     chosen = [case for case in cases() if options.only in f"{case.policy} on {case.on}"]
+    if options.keys:
+        return _write_keys(sorted({case.policy for case in chosen}), options.processes)
     with ProcessPoolExecutor(options.processes) as pool:
         lines = []
         for count, line in enumerate(pool.map(_line, chosen, chunksize=4), 1):
@@ -45,6 +55,26 @@ def main() -> int:
         print(f"{FILE}: {len(lines)} of {len(whole)} cases written anew", file=sys.stderr)
         return 0
     return _compare(chosen, lines)
+
+
+def _write_keys(names: list[str], processes: int) -> int:
+    keys, wrong = read_keys(), 0
+    stale = [name for name in names if keys.get(name) != key_of(name)]
+    with ProcessPoolExecutor(processes) as pool:
+        for name, difference in zip(stale, pool.map(_difference, stale), strict=True):
+            if difference is None:
+                keys[name] = key_of(name)
+            else:
+                wrong += 1
+                print(f"not the schedule of the table: {difference}")
+    write_keys({name: keys[name] for name in sorted({each.policy for each in cases()} & set(keys))})
+    print(f"{len(stale)} policies made anew, {wrong} differ", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def _difference(policy: str) -> str | None:
+    mine = [case for case in cases() if case.policy == policy and not is_of_log(case)]
+    return first_difference(mine, read(), 1)
 
 
 def _line(case: Case) -> str:
