@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 from zlib import crc32
 
@@ -160,7 +161,8 @@ def policies() -> list[str]:
     return list(dict.fromkeys([*names, *_MORE]))
 
 
-def cases() -> list[Case]:
+@cache
+def cases() -> tuple[Case, ...]:
     """Return all cases, in the order of the file.
 
     On random workloads and lives each policy with its defaults meets every machine that it takes,
@@ -183,7 +185,7 @@ def cases() -> list[Case]:
             if not is_plain:
                 taken = [taken[(turn + more) % len(taken)] for more in range(min(2, len(taken)))]
             found += [Case(name, f"{kind} {each}") for each in taken]
-    return found + [Case(name, f"whole log {log}") for name in WHOLE_LOGS for log in LOGS]
+    return (*found, *(Case(name, f"whole log {log}") for name in WHOLE_LOGS for log in LOGS))
 
 
 def hash_of(case: Case, number: int) -> str:
