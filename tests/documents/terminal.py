@@ -18,6 +18,7 @@ from pathlib import Path
 
 from qbatch.wire.paths import cache_directory
 from tests.documents.blocks import ROOT
+from tests.documents.prepared import write_command
 
 PROMPT = re.compile(rb"\x1e([0-9]+)\x1e")
 FULL_SCREEN, CLEARED, LEFT = b"\x1b[?1049h", b"\x1b[H\x1b[2J", b"\x1b[?1049l"
@@ -31,14 +32,17 @@ class TypedShell:
 
     ``home``: its HOME and working directory, with the logs of ``traces/`` and the way to the
     program as after ``make demo``. Places outside that documents name are kept in it: ``/tmp`` and
-    the accounting of a PBS.
+    the accounting of a PBS.  ``is_executed``: ``qbatch`` is the installed program, else it is
+    forked (:mod:`.prepared`).
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, is_executed: bool = True) -> None:
         self.home = home
         self.elsewhere = {"/tmp/": f"{home}/t/", "/var/spool/pbs/": f"{home}/spool/"}
         for name in ("run", "t", "bin"):
             (home / name).mkdir(mode=0o700)
+        if not is_executed:
+            write_command(home / "bin" / "qbatch")
         shutil.copytree(ROOT / "traces", home / "traces")
         own = home / ".venv" / "bin"
         own.mkdir(parents=True)

@@ -98,7 +98,7 @@ def test_a_page_runs_from_its_first_line_to_its_last(
     same folder, in order."""
     blocks = blocks_of(ROOT / document)
     space: dict[str, object] = {"__name__": "__page__"}
-    with TypedShell(tmp_path) as shell:
+    with TypedShell(tmp_path, is_executed=document == "README.md") as shell:
         prepare(tmp_path, blocks)
         monkeypatch.chdir(tmp_path)
         monkeypatch.syspath_prepend(tmp_path)
