@@ -26,7 +26,7 @@ from qbatch.sweeps.executors import Place, each_outcome
 from qbatch.sweeps.grid import NONE, OF_LOG, RESAMPLES, Case, Context, Grid
 from qbatch.workloads.estimates import read_estimates
 from qbatch.workloads.generate import is_model, read_model
-from qbatch.workloads.left_out import left_out_in
+from qbatch.workloads.left_out_in_file import left_out_in
 from qbatch.workloads.machines import load_machine
 from qbatch.workloads.source import STANDARD_INPUT, LogFile
 

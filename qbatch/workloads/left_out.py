@@ -15,8 +15,7 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from qbatch.workloads.header import Header, parse_header
-from qbatch.workloads.source import read_bytes_chunks
+from qbatch.workloads.header import Header
 
 GPUS, OTHERS, FEATURES, LICENCES = "GPUs", "other resources", "features", "licences"
 EXCLUSIVE, MEMORY = "exclusive allocation", "node memory"
@@ -54,9 +53,6 @@ _NOTE = re.compile(
     rf"left out: ({'|'.join((CLUSTERS, PARTS, *KINDS))}): (?:{NOT_TOLD}|(\d+) of (\d+) jobs(?: \((.*)\))?)\Z",
     re.DOTALL,
 )
-
-_PART = re.compile(rb"^[ \t]*[^\s;#]\S*(?:[ \t]+\S+){9}[ \t]+[234](?:\.0*)?(?=\s|\Z)", re.MULTILINE)
-"""A row of which field 11, the status, is 2, 3 or 4."""
 
 Asks = tuple[tuple[str, str], ...]
 """The requests of a job that a log does not contain: pairs of a kind and a name, which may be
@@ -146,38 +142,3 @@ def left_out_of(header: Header) -> tuple[LeftOut, ...]:
         for note in header.notes
         if (found := _NOTE.match(note))
     )
-
-
-def left_out_in(path: str) -> tuple[LeftOut, ...]:
-    """Return the same for a log file by the comments before its first row, and its parts.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    if _has_parts(path):
-        from qbatch.workloads.swf import read_log  # imports Numba
-
-        return left_out_of(read_log(path, lenient=True).header)
-    text = b""
-    for chunk in read_bytes_chunks(path, 1 << 16):
-        text += chunk
-        lines = text.split(b"\n")[:-1]
-        rows = (
-            place for place, line in enumerate(lines) if line.strip()[:1] not in (b"", b";", b"#")
-        )
-        if (first := next(rows, None)) is not None:
-            lines = lines[:first]
-            break
-    else:
-        lines = text.split(b"\n")
-    return left_out_of(parse_header(line.decode("utf-8", "surrogateescape") for line in lines))
-
-
-def _has_parts(path: str) -> bool:
-    """Return whether a row has the status of a partial execution."""
-    rest = b""
-    for chunk in read_bytes_chunks(path):
-        whole, _, rest = (rest + bytes(chunk)).rpartition(b"\n")
-        if _PART.search(whole) is not None:
-            return True
-    return _PART.search(rest) is not None

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 import qbatch
 from qbatch.cli.main import app
 from qbatch.workloads import facts, findings, read_log
-from qbatch.workloads.left_out import LeftOut, left_out_in, left_out_of
+from qbatch.workloads.left_out import LeftOut, left_out_of
+from qbatch.workloads.left_out_in_file import left_out_in
 from qbatch.workloads.unfinished import unfinished_note
 
 HEADER = "; MaxProcs: 8\n; MaxJobs: 2\n; MaxRecords: 5\n; UnixStartTime: 0\n"

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from qbatch.model.machine_file import machine_as_toml, parse_machine
 from qbatch.workloads import parse_header
 from qbatch.workloads.accounting.sacct import COMMAND
-from qbatch.workloads.left_out import KINDS, LeftOut, count_left_out, left_out_in, left_out_of
+from qbatch.workloads.left_out import KINDS, LeftOut, count_left_out, left_out_of
+from qbatch.workloads.left_out_in_file import left_out_in
 from tests.workloads.accounting.samples import (
     BASE,
     SACCT_HEADER,
