@@ -171,15 +171,27 @@ def parse_duration(text: str) -> int:
 
 
 def parse_walltime(text: str) -> int:
-    """Return microseconds of whole seconds, as PBS rounds them: half a second counts as one.
+    """Return the microseconds of a walltime.
+
+    It is exact: the estimate of a log may have parts of a second, and a server that replays the log
+    decides as the replay does.  `whole_walltime` rounds what a user types.
 
     Raises:
         ValueError: the text has another form.
     """
     try:
+        return parse_duration(text)
+    except ValueError:  # forms of PBS such as ``:30``
         return read_seconds(text) * MICROSECONDS
-    except ValueError:  # what older versions of qbatch took
-        return (parse_duration(text) + MICROSECONDS // 2) // MICROSECONDS * MICROSECONDS
+
+
+def whole_walltime(text: str) -> str:
+    """Return a walltime in whole seconds, as PBS rounds it: half a second counts as one.
+
+    Raises:
+        ValueError: the text is no walltime.
+    """
+    return str((parse_walltime(text) + MICROSECONDS // 2) // MICROSECONDS)
 
 
 _TWO = [f"{number:02d}" for number in range(100)]

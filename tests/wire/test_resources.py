@@ -23,6 +23,7 @@ from qbatch.wire.resources import (
     parse_select,
     parse_size,
     split_list,
+    whole_walltime,
 )
 
 SECOND = 1_000_000
@@ -158,9 +159,13 @@ def test_a_plain_request_becomes_one_chunk_in_alphabetical_order() -> None:
         assert (listed["select"], listed["place"]) == (select, "pack")
 
 
-def test_half_a_second_of_walltime_counts_as_one() -> None:
-    for text, seconds in (("1.5", 2), ("1.49", 1), ("0:1.5", 2), ("0", 0)):
-        assert parse_demand({"walltime": text}).walltime == seconds * SECOND
+def test_half_a_second_of_a_typed_walltime_counts_as_one() -> None:
+    for text, seconds in (("1.5", 2), ("1.49", 1), ("0:1.5", 2), ("0", 0), ("1:", 60)):
+        assert whole_walltime(text) == str(seconds)
+
+
+def test_the_estimate_of_a_log_is_exact() -> None:
+    assert parse_demand({"walltime": "1.499999"}).walltime == 1_499_999
 
 
 words = st.one_of(

@@ -32,6 +32,7 @@ from qbatch.wire.resources import (
     parse_resources,
     parse_size,
     split_list,
+    whole_walltime,
 )
 from qbatch.wire.staging import SANDBOXES, names_of, parse_staging
 
@@ -559,7 +560,7 @@ class Gathered:
                 raise CommandFault(f"illegal #QBATCH directive {word!r}: known are {known}", 2)
 
     def check_resources(self) -> None:
-        """Refuse the values of resources that the server would refuse.
+        """Refuse the values of resources that the server would refuse; round the walltime.
 
         Raises:
             CommandFault: with the words and the exit code of PBS.
@@ -568,6 +569,8 @@ class Gathered:
             check_resources(self.resources, is_torque=self.is_torque)
         except ResourceFault as fault:
             raise refused(fault.code, str(fault)) from None
+        if "." in self.resources.get("walltime", ""):
+            self.resources["walltime"] = whole_walltime(self.resources["walltime"])
 
     def specification(self, variables: Mapping[str, str]) -> dict[str, object]:
         """Return the fields of the specification; ``variables``: the standard ones of a submission.

@@ -596,3 +596,8 @@ def test_no_command_line_and_no_script_break_it(
 
 def test_words_are_quoted_as_for_a_shell() -> None:
     assert quoted(["-N", "a b", "it's", "", "x,y=1"]) == "-N 'a b' 'it'\"'\"'s' '' x,y=1"
+
+
+def test_a_walltime_with_a_part_of_a_second_is_rounded_as_in_openpbs(shell: Shell) -> None:
+    assert shell.run("qsub", "-l", "walltime=0:1.5", "--", "true").code == 0
+    assert last(shell).resources["walltime"] == "2"

@@ -321,7 +321,7 @@ def test_random_commands_keep_the_invariants_and_a_crash_anywhere_changes_nothin
 ) -> None:
     monkeypatch.setattr(commands, "POLICIES", POLICIES)
     refusals = answers = breaks = 0
-    for seed in range(size(15, 200)):
+    for seed in range(size(25, 200)):
         draw = random.Random(seed)
         bench = bench_with(draw.choice(POLICIES), executor=executor)
         cuts = sorted(draw.randrange(100) for _ in range(3))
