@@ -34,7 +34,7 @@ KINDS = (
     PRIORITY,
     RESERVATIONS,
 )
-"""What jobs asked for, in the order of the report; records that do not tell a kind are named.
+"""What jobs asked for, in the order of the report; a kind that the records lack is named.
 
 Before them the report has ``CLUSTERS``, if jobs are of several, and ``PARTS``: rows of a log that
 are parts of a job which has a row of its own.

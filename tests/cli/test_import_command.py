@@ -328,3 +328,24 @@ def test_a_mistake_is_one_line(
     assert text in said[2]
     assert len(said[2].splitlines()) == 1
     assert not (tmp_path / "x").exists()
+
+
+def test_the_clusters_are_named_and_one_is_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header = "JobID|Cluster|Submit|Start|End|State|AllocCPUS\n"
+    times = "2024-05-01T10:00:00|2024-05-01T10:00:00|2024-05-01T10:01:00|COMPLETED|2\n"
+    source = tmp_path / "sacct.txt"
+    source.write_text(header + f"7|east|{times}7|west|{times}", encoding="utf-8")
+    words = ["import", "slurm", str(source), "-o", str(tmp_path / "x.swf"), "--timezone", "UTC"]
+    assert run(words) == 0
+    said = capsys.readouterr().err
+    assert "2 clusters: east (1 jobs), west (1 jobs)" in said
+    assert "clusters (2 different: east 1, west 1)" in said
+    for option in ("--cluster", "--server"):
+        assert run([*words, option, "west", "--json"]) == 0
+        shown = capsys.readouterr()
+        assert json.loads(shown.out)["jobs"]["clusters"] == {"west": 1}
+        assert "clusters:" not in shown.err
+    assert run([*words, "--cluster", "wst"]) == 2
+    assert "did you mean 'west'?; there are east, west" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError
-from qbatch.workloads import log_hash, read_log
+from qbatch.workloads import findings, log_hash, read_log
 from qbatch.workloads import swf as swf_module
 
 from .samples import HEADER, refused, row, written
@@ -175,3 +175,24 @@ def test_no_bytes_make_anything_but_a_log_or_one_line(
         assert len(read_log(path, lenient=lenient)) > 0
     except InputError as error:
         assert "\n" not in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ("1,0,10,60,4\n2,0,10,60,4\n", "1 field where SWF has 18: '1,0,10,60,4'"),
+        ("1e0 2 3 4 5 6 7\n", "7 fields where SWF has 18: '1e0 2 3 4 5 6 7'"),
+        (f"{'1 ' * 10}x{' 1' * 7}\n", "field 11 (status) is 'x', which is not a number: '1 1 1"),
+    ],
+)
+def test_a_log_of_which_no_row_can_be_read_says_why(tmp_path: Path, rows: str, reason: str) -> None:
+    message = refused(written(tmp_path, f"; a comment\n{rows}"), lenient=True)
+    assert f"the first on line 2: {reason}" in message
+    assert "18 numbers (SWF) or 3 to 5 columns, separated by blanks" in message
+
+
+def test_validate_names_the_first_reason(tmp_path: Path) -> None:
+    good = " ".join(["1"] * 18)
+    log = read_log(written(tmp_path, f"{good}\n1 2\n{good}\n"), lenient=True)
+    found = next(each for each in findings(log) if each.code == "bad_row")
+    assert "the first: 2 fields where SWF has 18" in found.text

@@ -290,7 +290,7 @@ def _asked(record: AccountingRecord, fields: dict[str, str], counts: ImportCount
     """Read what the job asked for.
 
     Its processors are the most that a field of ``Resource_List`` names: the others are defaults of
-    the server, such as ``ncpus=1`` beside ``nodes=2:ppn=4``.
+    the server, such as ``ncpus=1`` next to ``nodes=2:ppn=4``.
     """
     get = fields.get
     if "Resource_List.walltime" in fields:

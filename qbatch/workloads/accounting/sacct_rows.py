@@ -133,8 +133,11 @@ _STRICT = (
     | _of(
         _fixed(rf"{_NUMBER}|"),
         "reqcpus nnodes allocnodes reqnodes ntasks uid gid priority associd dbindex qosraw wckeyid "
-        "resvcpuraw plannedcpuraw timelimitraw reservationid restarts reqmem maxrss averss maxvmsize "
-        "avevmsize maxpages avepages maxdiskread avediskread maxdiskwrite avediskwrite avecpufreq "
+        "resvcpuraw plannedcpuraw timelimitraw reservationid restarts",
+    )
+    | _of(
+        _fixed(rf"{_NUMBER}|"),
+        "reqmem maxrss averss maxvmsize avevmsize maxpages avepages maxdiskread avediskread maxdiskwrite avediskwrite avecpufreq "
         "consumedenergy consumedenergyraw maxdiskreadtask maxdiskwritetask maxpagestask maxrsstask "
         "maxvmsizetask mincputask",
     )
@@ -185,7 +188,7 @@ _OPTIONS = {
     "stdout": ("--output", "-o"),
     "stderr": ("--error", "-e"),
 }
-"""The options of a command whose values the columns hold."""
+"""The options of a command that set the values of columns."""
 
 
 def rows_of(lines: Iterable[Line], counts: ImportCounts) -> Iterator[tuple[Row, Line]]:
@@ -385,7 +388,7 @@ class _RowReader:
         return self._may_begin(text)
 
     def _divided(self, text: str) -> _Divided | None:
-        """Return the row of a text if all its needed columns can be told, and what is odd in it."""
+        """Return the row of a text if all its needed columns are known, and what is odd in it."""
         parts = text.split("|")
         if len(parts) == len(self.columns) and "\n" not in text:
             row = dict(zip(self.columns, parts, strict=True))
