@@ -137,7 +137,8 @@ _STRICT = (
     )
     | _of(
         _fixed(rf"{_NUMBER}|"),
-        "reqmem maxrss averss maxvmsize avevmsize maxpages avepages maxdiskread avediskread maxdiskwrite avediskwrite avecpufreq "
+        "reqmem maxrss averss maxvmsize avevmsize maxpages avepages maxdiskread avediskread maxdiskwrite avediskwrite "
+        "avecpufreq "
         "consumedenergy consumedenergyraw maxdiskreadtask maxdiskwritetask maxpagestask maxrsstask "
         "maxvmsizetask mincputask",
     )
