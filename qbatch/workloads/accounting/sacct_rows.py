@@ -137,8 +137,9 @@ _STRICT = (
     )
     | _of(
         _fixed(rf"{_NUMBER}|"),
-        "reqmem maxrss averss maxvmsize avevmsize maxpages avepages maxdiskread avediskread maxdiskwrite avediskwrite avecpufreq "
-        "consumedenergy consumedenergyraw maxdiskreadtask maxdiskwritetask maxpagestask maxrsstask "
+        "reqmem maxrss averss maxvmsize avevmsize maxpages avepages maxdiskread avediskread "
+        "maxdiskwrite avediskwrite avecpufreq consumedenergy consumedenergyraw maxdiskreadtask "
+        "maxdiskwritetask maxpagestask maxrsstask "
         "maxvmsizetask mincputask",
     )
     | _of(
