@@ -137,9 +137,9 @@ _STRICT = (
     )
     | _of(
         _fixed(rf"{_NUMBER}|"),
-        "reqmem maxrss averss maxvmsize avevmsize maxpages avepages maxdiskread avediskread maxdiskwrite avediskwrite "
-        "avecpufreq "
-        "consumedenergy consumedenergyraw maxdiskreadtask maxdiskwritetask maxpagestask maxrsstask "
+        "reqmem maxrss averss maxvmsize avevmsize maxpages avepages maxdiskread avediskread "
+        "maxdiskwrite avediskwrite avecpufreq consumedenergy consumedenergyraw maxdiskreadtask "
+        "maxdiskwritetask maxpagestask maxrsstask "
         "maxvmsizetask mincputask",
     )
     | _of(
@@ -286,6 +286,10 @@ class _RowReader:
             )
             return
         tail = self._tail
+        if not tail and (plain := self._plain(text)) is not None:  # nearly every line
+            yield from self._complete()
+            self._pending = _Pending(plain, [], line, text)
+            return
         if not tail and not self._may_begin(text):
             yield from self._settle([(line, text)])
             return
@@ -388,13 +392,20 @@ class _RowReader:
             return 2 * text.count("|") >= len(self.columns)
         return self._may_begin(text)
 
+    def _plain(self, text: str) -> Row | None:
+        """Return the row of one line with one part for each column that looks right."""
+        parts = text.split("|")
+        if len(parts) != len(self.columns) or "\n" in text:
+            return None
+        row = dict(zip(self.columns, parts, strict=True))
+        return row if is_plausible(row) else None
+
     def _divided(self, text: str) -> _Divided | None:
         """Return the row of a text if all its needed columns are known, and what is odd in it."""
+        plain = self._plain(text)
+        if plain is not None:
+            return _Divided(plain, [])
         parts = text.split("|")
-        if len(parts) == len(self.columns) and "\n" not in text:
-            row = dict(zip(self.columns, parts, strict=True))
-            if is_plausible(row):
-                return _Divided(row, [])
         for forms in _FORMS if _has_landmarks(parts) else ():
             division = _Division(self.columns, parts, forms)
             if division.is_possible:

@@ -1,4 +1,4 @@
-"""Bars and line ends inside the texts of sacct: a job keeps what can be told of it."""
+"""Bars and line ends inside the texts of sacct: a job keeps all that is known of it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_no_row_of_a_real_sacct_is_lost_or_misread_by_marks_in_its_texts(
     for wanted, found in zip(before, after, strict=True):
         wrong = {each for each in wanted if found[each] != wanted[each]}
         unknown = {each for each in wrong if found[each] == ""}
-        # Neighbours that are both texts cannot be told apart.  Suspended stands between two.
+        # Neighbours that are both texts cannot be separated.  Suspended stands between two.
         assert not unknown & (_KNOWN - {*TEXTS, "suspended"})
         assert "jobname" not in unknown
         # Such as a bar at the end of Reason and one at the start of SubmitLine.
