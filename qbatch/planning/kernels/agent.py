@@ -38,9 +38,9 @@ GENERAL = 2
 for q waiting jobs."""
 
 ASK, TRY, BACKFILL, OVER = 1, 2, 3, 0
-"""Steps of a pass: ask the agent; make a pass over the chosen jobs (:func:`scan_order`) in which no
-job gets a reservation; make one over all waiting jobs in which the first that cannot start gets a
-reservation; nothing more."""
+"""Steps of a pass.  ``ASK``: ask the agent.  ``TRY``: make a pass over the chosen jobs
+(:func:`scan_order`), without reservations.  ``BACKFILL``: make one over all waiting jobs, with a
+reservation for the first that cannot start.  ``OVER``: nothing more."""
 
 AGENT = record(
     "step",  # The last step.

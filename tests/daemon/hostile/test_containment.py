@@ -162,7 +162,7 @@ def test_a_reload_that_raises_leaves_the_state_as_it_was(broken: Broken) -> None
 
 def test_the_door_refuses_it_by_name(broken: Broken) -> None:
     for resources, said in (
-        ({"vmem": "hybrid:depth=3"}, "vmem: 'hybrid:depth=3' is no memory size"),
+        ({"vmem": "hybrid:depth=3"}, "vmem: 'hybrid:depth=3' is no size"),
         ({"pcput": "x"}, "pcput: 'x' is no time"),
         ({"select": "1:ncpus=1:mpiprocs=1000001"}, "1000001 lines in the node file"),
         ({"bad name": "x"}, "'bad name' cannot be the name of a resource"),
@@ -170,5 +170,5 @@ def test_the_door_refuses_it_by_name(broken: Broken) -> None:
         with pytest.raises(Refusal, match=re.escape(said)):
             broken.submit(resources=resources)
     job = broken.submit(hold="u")
-    with broken.session() as session, pytest.raises(Refusal, match="mem: 'x' is no memory size"):
+    with broken.session() as session, pytest.raises(Refusal, match="mem: 'x' is no size"):
         session.ask(Alter(jobs=(job,), changes=Changes(resources={"mem": "x"})), Outcomes)

@@ -27,7 +27,6 @@ class Service:
         self.bench = bench
         self.sent = 0
         self.event_stream = EventStream(self._count)
-        self.pass_driver = self
 
     def _count(self) -> list[Any]:
         self.sent += 1
@@ -50,7 +49,7 @@ class Service:
 def run(story: Callable[[Service, WhatIfProcess], Awaitable[None]], bench: Bench) -> None:
     async def whole() -> None:
         service = Service(bench)
-        shadows = WhatIfProcess(service)  # type: ignore[arg-type]  # its core is a property
+        shadows = WhatIfProcess(service, service)  # type: ignore[arg-type]  # its core is a property
         try:
             await asyncio.wait_for(story(service, shadows), 60)
         finally:
