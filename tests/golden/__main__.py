@@ -1,7 +1,7 @@
 """``python -m tests.golden [--write | --keys] [--only TEXT] [--processes N]``: compute every hash
 anew; compare, or write the file.
 
-``--keys`` computes the first schedules of each policy whose key has changed, and writes the keys of
+``--keys`` computes the first schedules of each policy that has a new key, and writes the keys of
 those that are as in the table (:mod:`.keys`).
 """
 
