@@ -1,9 +1,9 @@
 """What the schedules of a policy depend on: the sources of all modules that its runs import.
 
-The file ``keys.txt`` holds a key for each policy: a hash of those sources (without comments and
-docstrings) and of the versions of Python, NumPy and Numba, with which the first schedules of its
-cases were last made and were those of the table.  As long as the key is the same, making them again
-would show nothing new.
+The file ``keys.txt`` holds a key for each policy: a hash of those sources, without comments and
+docstrings, and of the versions of Python, NumPy and Numba.  With them the first schedules of its
+cases were last made, and were those of the table.  As long as the key is the same, making them
+again would show nothing new.
 """
 
 from __future__ import annotations
