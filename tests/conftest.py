@@ -47,18 +47,28 @@ WAITING = (
 first: for five minutes the other workers have the processors, and at the end no worker waits for
 these tests."""
 
-LONGEST = "test_blocks.py"
-"""The file of the longest single tests, which type whole documents: another worker begins with them
-(each has a part of the order to begin with)."""
+LONGEST = ("test_blocks.py",)
+"""The file of the longest single tests, which type whole documents: another worker begins with
+them."""
+
+BROWSER = ("test_browser.py",)
+"""The file of the tests that share a browser and its pages: a third worker begins with them, as no
+other worker steals the tests that one begins with."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    first = [item for item in items if item.path.name in WAITING]
-    second = [item for item in items if item.path.name == LONGEST]
-    others = [item for item in items if item.path.name not in (*WAITING, LONGEST)]
-    share = len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    place = max(share - len(first), 0)
-    items[:] = [*first, *others[:place], *second, *others[place:]]
+    # Each worker has a part of the order to begin with.
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    apart = (*WAITING, *LONGEST, *BROWSER)
+    others = [item for item in items if item.path.name not in apart]
+    ordered: list[pytest.Item] = []
+    for number, names in enumerate((WAITING, LONGEST, BROWSER)):
+        begin = len(items) * min(number, workers - 1) // workers
+        before = max(begin - len(ordered), 0)
+        ordered += others[:before]
+        del others[:before]
+        ordered += [item for item in items if item.path.name in names]
+    items[:] = [*ordered, *others]
 
 
 def pytest_collection_finish() -> None:

@@ -13,6 +13,7 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import selectors
 import socket
 import subprocess
@@ -24,20 +25,37 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = (
+    "qbatch.cli",
+    "qbatch.engine",
+    "qbatch.library",
+    "qbatch.metrics",
+    "qbatch.planning",
+    "qbatch.policies",
+    "qbatch.referee",
+    "qbatch.reports",
+    "qbatch.results",
+    "qbatch.simulation",
+    "qbatch.sweeps",
+    "qbatch.wire",
+    "qbatch.workloads",
+)
+"""All modules of these, as most commands need most of them."""
+
 MODULES = (
-    "numba",
+    "email.parser",
+    "jinja2.ext",
+    "matplotlib.backends.backend_agg",
     "matplotlib.pyplot",
-    "qbatch.cli.compare",
-    "qbatch.cli.replay",
-    "qbatch.cli.sweep",
-    "qbatch.cli.trace",
-    "qbatch.cli.up",
+    "numba",
+    "numpy.fft",
+    "pandas",
+    "pyarrow.parquet",
+    "qbatch.client",
     "qbatch.daemon.running",
-    "qbatch.engine.engine",
-    "qbatch.library.experiment",
-    "qbatch.reports.plots",
-    "qbatch.results.result",
-    "qbatch.simulation.compiled",
+    "typer._adapters",
+    "typer._click._textwrap",
+    "typer._click.decorators",
 )
 STUB = """#!{python} -IS
 import json, os, signal, socket, sys
@@ -156,11 +174,36 @@ def serve(path: str) -> bool:
                 connection.close()
 
 
-if __name__ == "__main__":
-    from qbatch.cli.main import main
+def import_all() -> None:
+    """Import what commands import, and have the compiler load what it loads at its first use."""
+    for name in PACKAGES:
+        package = importlib.import_module(name)
+        for each in pkgutil.walk_packages(package.__path__, f"{name}."):
+            importlib.import_module(each.name)
+    for name in MODULES:
+        importlib.import_module(name)
+    sys.modules["numba"].njit(lambda: None)()
 
-    for each in MODULES:
-        importlib.import_module(each)
+
+class Ending:
+    """Ends the process of a command after all else that is to be done at its end: without freeing
+    each object that it has, which takes longer than many commands."""
+
+    def __init__(self) -> None:
+        self.code = 1
+        atexit.register(self.end)  # what is registered first is called last
+
+    def end(self) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(self.code)
+
+
+if __name__ == "__main__":
+    from qbatch.cli.main import run
+
+    ending = Ending()
+    import_all()
     gc.freeze()
     if serve(sys.argv[1]):
-        main()
+        ending.code = run(sys.argv[1:])
