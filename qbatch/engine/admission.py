@@ -10,17 +10,17 @@ import msgspec
 import numpy as np
 
 from qbatch.model.job import PACK, PLACINGS, SCATTER, ChunkRequest, Job
-from qbatch.model.machine import Machine, memory_text
+from qbatch.model.machine import Host, Machine, memory_text
 from qbatch.model.reasons import Reason
-from qbatch.planning.chunks import is_plain, packed, place_chunks, requested
-from qbatch.planning.kernels import chunks
+from qbatch.planning.kernels import availability
 from qbatch.planning.kernels.entries import entry_to
-from qbatch.planning.kernels.tables import CPUS, MEMORY, NAMED
+from qbatch.planning.kernels.tables import CPUS, MEMORY, NAMED, JobColumns, Requests
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.shapes import Shapes
+from qbatch.planning.placement import place_chunks
+from qbatch.planning.requests import is_plain, packed, requested, total_of
 
 _UNCOUNTED = 1 << 62
-_shapes_fit = entry_to(chunks.shapes_fit)
+_each_fits = entry_to(availability.each_fits)
 
 
 def refusal(machine: Machine, job: Job) -> Reason | None:
@@ -35,7 +35,9 @@ def refusal(machine: Machine, job: Job) -> Reason | None:
             "admission",
             f"its estimate of {job.estimate / 1e6:.15g} s is negative",
         )
-    found = _chunks_refusal(machine, job) if machine.chunked else _whole_refusal(machine, job)
+    if machine.chunked:
+        return _chunks_refusal(machine, job)
+    found = _whole_refusal(machine, job)
     return _resources_refusal(machine, job) if found is None and job.resources else found
 
 
@@ -105,14 +107,14 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
             "bad-chunks", "admission", f"placing {job.placing!r} is none of {', '.join(PLACINGS)}"
         )
     request = requested(job)
-    if any(count < 1 or procs < 1 or memory < 0 for count, procs, memory, _ in request):
+    if any(chunk.count < 1 or chunk.procs < 1 or chunk.memory < 0 for chunk in request):
         return Reason(
             "bad-chunks",
             "admission",
             "asks for a chunk without processors, or for less than no chunks or memory",
         )
-    total = sum(count * procs for count, procs, _, _ in request)
-    size = sum(count * memory for count, _, memory, _ in request)
+    total = sum(chunk.count * chunk.procs for chunk in request)
+    size = sum(chunk.count * chunk.memory for chunk in request)
     if job.chunks and (total, size) != (job.procs, job.memory):
         sizes = memory_text(size), memory_text(job.memory)
         text = (
@@ -120,6 +122,12 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
             f"{job.procs} and {sizes[1]}"
         )
         return Reason("bad-chunks", "admission", text, {"procs": total, "memory": size})
+    if job.chunks and dict(total_of(request)) != dict(job.resources):
+        text = (
+            f"its chunks ask for {dict(total_of(request))} in total, the job for "
+            f"{dict(job.resources)}"
+        )
+        return Reason("bad-chunks", "admission", text)
     if job.placing == PACK:
         request = packed(request)
         if not request:
@@ -128,15 +136,15 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
                 "admission",
                 "asks for different hosts and for all its chunks on one (place=pack)",
             )
-    for _, procs, memory, host in request:
-        reason = _part_refusal(machine, procs, memory, host)
+    for chunk in request:
+        reason = _chunk_refusal(machine, chunk)
         if reason is not None:
             return reason
     if total > machine.procs:
         text = f"needs {total} processors on the machine; {machine.procs} are there"
         return Reason("too-wide", "admission", text, {"procs": total, "widest": machine.procs})
     count, there = (
-        sum(count for count, *_ in requested(job)),
+        sum(chunk.count for chunk in requested(job)),
         sum(host.cpus > 0 for host in machine.hosts),
     )
     if job.placing == SCATTER and count > there:
@@ -145,8 +153,9 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
     return _together_refusal(machine, job)
 
 
-def _part_refusal(machine: Machine, procs: int, memory: int, wanted: int) -> Reason | None:
+def _chunk_refusal(machine: Machine, chunk: ChunkRequest) -> Reason | None:
     """Return why a chunk can never be on the host that it names, or on any."""
+    procs, memory, wanted = chunk.procs, chunk.memory, chunk.host
     if wanted >= len(machine.hosts):
         return Reason(
             "bad-chunks", "admission", f"asks for host number {wanted} of {len(machine.hosts)}"
@@ -164,44 +173,65 @@ def _part_refusal(machine: Machine, procs: int, memory: int, wanted: int) -> Rea
             return Reason(
                 "too-much-memory", "admission", text, {"memory": memory, "most_memory": host.memory}
             )
-        return None
+        return _named_refusal(machine, chunk, (host,), f"on host {host.name}, which has")
     widest = max((host.cpus for host in machine.hosts), default=0)
     if procs > widest:
         text = f"needs {procs} processors on one host; the largest host has {widest}"
         return Reason("too-wide", "admission", text, {"procs": procs, "widest": widest})
     fitting = [host for host in machine.hosts if host.cpus >= procs]
-    if any(host.memory == 0 or host.memory >= memory for host in fitting):
+    if not any(host.memory == 0 or host.memory >= memory for host in fitting):
+        most = max(host.memory for host in fitting)
+        text = (
+            f"needs {procs} processors and {memory_text(memory)} of memory on one host; no host "
+            "has both"
+        )
+        numbers = {"procs": procs, "memory": memory, "most_memory": most}
+        return Reason("too-much-memory", "admission", text, numbers)
+    return _named_refusal(machine, chunk, machine.hosts, "on one host; the most is")
+
+
+def _named_refusal(
+    machine: Machine, chunk: ChunkRequest, hosts: tuple[Host, ...], where: str
+) -> Reason | None:
+    """Return why no host has the named resources of a chunk, or not with all the rest."""
+    for name, amount in chunk.resources:
+        most = max((dict(host.resources).get(name, 0) for host in hosts), default=0)
+        if not 0 <= amount <= most:
+            text = f"needs {amount} {name} {where} {most}"
+            return Reason("too-many-resources", "admission", text, {name: amount, "most": most})
+    if any(host.could_hold(chunk.procs, chunk.memory, chunk.resources) for host in hosts):
         return None
-    most = max(host.memory for host in fitting)
-    text = (
-        f"needs {procs} processors and {memory_text(memory)} of memory on one host; no host "
-        "has "
-        "both"
-    )
+    text = f"needs {chunk_text(chunk)} on one host; no host has all of it"
     return Reason(
-        "too-much-memory",
+        "too-many-resources",
         "admission",
         text,
-        {"procs": procs, "memory": memory, "most_memory": most},
+        {"procs": chunk.procs, "memory": chunk.memory, **dict(chunk.resources)},
     )
+
+
+def chunk_text(chunk: ChunkRequest) -> str:
+    """Return what a chunk asks for in words."""
+    memory = [f"{memory_text(chunk.memory)} of memory"] if chunk.memory else []
+    named = [f"{amount} {name}" for name, amount in chunk.resources]
+    *parts, last = (f"{chunk.procs} processors", *memory, *named)
+    return f"{', '.join(parts)} and {last}" if parts else last
 
 
 def _together_refusal(machine: Machine, job: Job) -> Reason | None:
     """Return what is too much, although each chunk alone would fit a host of the empty machine."""
-    cpus, sizes = [host.cpus for host in machine.hosts], [host.memory for host in machine.hosts]
-    if place_chunks(machine, cpus, sizes, job):
+    if place_chunks(machine, machine.there, job):
         return None
     request = requested(job)
     numbers = {
         "procs": job.procs,
         "memory": job.memory,
-        "hosts": sum(count for count, *_ in request),
+        "hosts": sum(chunk.count for chunk in request),
     }
     parts = " + ".join(
-        f"{count} of {procs} processors"
-        + (f" and {memory_text(memory)}" if memory else "")
-        + (f" on host {machine.hosts[host].name}" if host >= 0 else "")
-        for count, procs, memory, host in request
+        f"{chunk.count} of {chunk_text(chunk).replace(' of memory', '')}"
+        + (f" on host {machine.hosts[chunk.host].name}" if chunk.host >= 0 else "")
+        for chunk in request
     )
     if job.placing == SCATTER:
         there = sum(host.cpus > 0 for host in machine.hosts)
@@ -211,13 +241,19 @@ def _together_refusal(machine: Machine, job: Job) -> Reason | None:
             "large enough"
         )
         return Reason("too-many-hosts", "admission", text, numbers | {"there": there})
-    bare = tuple(ChunkRequest(count, procs, 0, host) for count, procs, _, host in request)
-    fits_bare = place_chunks(machine, cpus, sizes, msgspec.structs.replace(job, chunks=bare))
+    bare = tuple(ChunkRequest(chunk.count, chunk.procs, 0, chunk.host) for chunk in request)
+    alone = msgspec.structs.replace(job, chunks=bare, memory=0, resources=())
+    fits_bare = place_chunks(machine, machine.there, alone)
     text = (
         f"its chunks ({parts}) each fit a host, but not all of them at once, placed in this "
         "order on the empty hosts"
     )
     return Reason("too-much-memory" if fits_bare else "too-wide", "admission", text, numbers)
+
+
+def _nothing(machine: Machine, place: int) -> tuple[tuple[str, int], ...]:
+    """Return none of each named resource of a host."""
+    return tuple((name, 0) for name, _ in machine.hosts[place].resources)
 
 
 class Admission:
@@ -230,7 +266,9 @@ class Admission:
             # Chunks may name hosts by their numbers: a closed host keeps its number and has
             # nothing.
             empty = {
-                place: msgspec.structs.replace(machine.hosts[place], cpus=0, memory=0)
+                place: msgspec.structs.replace(
+                    machine.hosts[place], cpus=0, memory=0, resources=_nothing(machine, place)
+                )
                 for place in closed
             }
             emptied = tuple(empty.get(place, host) for place, host in enumerate(machine.hosts))
@@ -272,24 +310,32 @@ class Admission:
         """Return the same for requests without chunks, also on a chunked machine."""
         if not self.machine.chunked:
             return self.holds(asked)
-        kinds, kind_of = np.unique(asked[:NAMED], axis=1, return_inverse=True)
+        kinds, kind_of = np.unique(asked, axis=1, return_inverse=True)
         jobs = (
-            Job(number=0, submit=0, procs=procs, estimate=0, memory=memory)
-            for procs, memory in kinds.T.tolist()
+            Job(
+                number=0,
+                submit=0,
+                procs=procs,
+                estimate=0,
+                memory=memory,
+                resources=tuple(
+                    (name, amount)
+                    for name, amount in zip(self.machine.resources, named, strict=True)
+                    if amount
+                ),
+            )
+            for procs, memory, *named in kinds.T.tolist()
         )
         return np.array([self.refusal(job) is None for job in jobs], np.bool_)[kind_of.ravel()]
 
-    def holds_chunks(self, shapes: Shapes, rows: Int64Array) -> BoolArray:
+    def holds_chunks(self, requests: Requests, rows: Int64Array) -> BoolArray:
         """Return for each row whether the hosts of a chunked machine could hold its chunks: jobs of
-        one shape are alike."""
-        asked, inverse = np.unique(shapes.of[rows], return_inverse=True)
-        there = (
-            [host.cpus for host in self.machine.hosts],
-            [host.memory for host in self.machine.hosts],
-        )
-        hosts, fit = np.array([there, there], np.int64), np.empty(len(asked), np.int64)
-        _shapes_fit(shapes.heads, shapes.types, asked, hosts, np.empty_like(hosts[0]), fit)
-        held: BoolArray = fit[inverse] == 1
+        one request are alike."""
+        asked, inverse = np.unique(requests.of[rows], return_inverse=True)
+        there, none = self.machine.there, np.empty(0, np.int64)
+        hosts = np.array([there, there], np.int64)
+        jobs = JobColumns(none, none, none, np.empty((0, 0), np.int64), requests._replace(of=asked))
+        held: BoolArray = _each_fits(jobs, hosts)[inverse] == 1
         return held
 
     def refusal(self, job: Job) -> Reason | None:

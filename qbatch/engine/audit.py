@@ -31,9 +31,9 @@ from qbatch.model.errors import AuditError
 from qbatch.model.machine import Host
 from qbatch.model.record import NO_PROMISE, Schedule
 from qbatch.model.spans import most_at_once
-from qbatch.planning.chunks import divides
 from qbatch.planning.kernels.tables import FREE, NAMED, WITHHELD
 from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.placement import divides
 
 if TYPE_CHECKING:
     from qbatch.engine.cluster import Cluster
@@ -228,12 +228,14 @@ class Watch:
         ]
         for run in holders:
             for chunk in run.allocation:
-                if chunk.resources != machine.amounts(cluster.job(run.row).resources):
+                asked = machine.amounts(cluster.job(run.row).resources)
+                if not machine.chunked and chunk.resources != asked:
                     yield f"job {cluster.job(run.row).number} was not given the resources that it asked for"
                     return
-                given[chunk.host] = [
-                    sum(pair) for pair in zip(given[chunk.host], chunk.resources, strict=True)
-                ]
+                for place in chunk.hosts if chunk.resources else ():
+                    given[place] = [
+                        sum(pair) for pair in zip(given[place], chunk.resources, strict=True)
+                    ]
         for place, host in enumerate(machine.hosts):
             left, none = (WITHHELD, FREE) if place in cluster.closed else (FREE, WITHHELD)
             table = cluster.hosts[:, NAMED:, place].tolist()

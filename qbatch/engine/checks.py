@@ -31,7 +31,8 @@ from qbatch.model.actions import (
 from qbatch.model.errors import DecisionError
 from qbatch.model.job import Job
 from qbatch.model.reasons import Reason
-from qbatch.planning.chunks import can_share_one_host, divides, requested
+from qbatch.planning.placement import divides
+from qbatch.planning.requests import can_share_one_host, requested
 
 _QUEUED = CODES[State.QUEUED]
 
@@ -167,7 +168,8 @@ def _allocation(cluster: Cluster, action: Start, now: int) -> Allocation:
         after = chunk.host + chunk.count
     if len(allocation) > 1:
         allocation = ranges_of(
-            (chunk.host, chunk.procs, chunk.memory, chunk.count) for chunk in allocation
+            (chunk.host, chunk.procs, chunk.memory, chunk.count, *chunk.resources)
+            for chunk in allocation
         )
     if machine.single_host and not is_on_one_host(allocation):
         raise _refused(action, now, "a job must stay inside one host of this machine")
@@ -177,7 +179,9 @@ def _allocation(cluster: Cluster, action: Start, now: int) -> Allocation:
         _free_on_hosts(cluster, action, now, allocation)
         if not divides(machine, allocation, job):
             parts = "+".join(
-                f"{count}x{procs}p{memory}b" for count, procs, memory, _ in requested(job)
+                f"{chunk.count}x{chunk.procs}p{chunk.memory}b"
+                + "".join(f"{amount}{name}" for name, amount in chunk.resources)
+                for chunk in requested(job)
             )
             whole = ", whole hosts" if job.is_exclusive else ""
             raise _refused(

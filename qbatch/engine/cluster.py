@@ -26,8 +26,8 @@ from qbatch.planning.kernels import running
 from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.tables import CPUS, FREE, MEMORY, NAMED, THERE, WITHHELD
 from qbatch.planning.kernels.types import Int64Array, read_only
+from qbatch.planning.requests import BookedRequests, RequestBook
 from qbatch.planning.resources import resource_model_of
-from qbatch.planning.shapes import ShapeBook, Shapes
 from qbatch.planning.view import Columns, Run
 
 _ends_of = entry_to(running.ends_of)
@@ -57,7 +57,7 @@ class Cluster:
         self.left_behind: set[int] = set()
         self.closed: frozenset[int] = frozenset()
         self.is_malleable = False
-        self.shapes = ShapeBook(machine) if self.kind.uses_shapes else None
+        self.requests = RequestBook(machine) if machine.chunked else None
         there = np.array(machine.there, np.int64)
         hosts, table = (
             np.stack([there, there, np.zeros_like(there)]),
@@ -126,7 +126,7 @@ class Cluster:
         """
         runs = self.runs
         if runs.by_end is None:
-            if self.closed or (self.kind.spans and len(self.machine.hosts) > 1):
+            if self.closed or (self.machine.spans and len(self.machine.hosts) > 1):
                 ends, amounts, count = _ends_of(runs.state.parts, runs.count, self.hosts)
                 runs.by_end = read_only(ends), read_only(amounts), int(count)
             else:
@@ -172,8 +172,8 @@ class Cluster:
             ) from error
         self.jobs += jobs
         self.codes += bytes((_QUEUED,)) * len(jobs)
-        if self.shapes is not None:
-            self.shapes.add(jobs)
+        if self.requests is not None:
+            self.requests.add(jobs)
 
     def leave_queue(self, row: int) -> None:
         (self.parked if self.closed and row in self.parked else self.waiting).remove(row)
@@ -191,10 +191,11 @@ class Cluster:
         an allocation; None: all do."""
         names = self.machine.resources
         for chunk in allocation if names else ():
-            free = self.hosts[FREE, NAMED:, chunk.host].tolist()
-            for name, amount, left in zip(names, chunk.resources, free, strict=True):
-                if amount > left:
-                    return chunk.host, name, left
+            for host in chunk.hosts if chunk.resources else ():
+                free = self.hosts[FREE, NAMED:, host].tolist()
+                for name, amount, left in zip(names, chunk.resources, free, strict=True):
+                    if amount > left:
+                        return host, name, left
         return None
 
     def width(self, row: int, procs: int) -> int:
@@ -213,9 +214,9 @@ class Cluster:
             hosts[THERE, CPUS, host] = 0
         self.closed, self.runs.by_end = closed, None
 
-    def shaped_rows(self) -> Int64Array:
-        """Return the rows that wait or can wait again, ascending: on a chunked machine their shapes
-        are kept."""
+    def requesting_rows(self) -> Int64Array:
+        """Return the rows that wait or can wait again, ascending: on a chunked machine their
+        requests are kept."""
         return np.sort(
             np.concatenate(
                 [self.waiting.rows, self.parked.rows, np.fromiter(self.trials, np.int64)]
@@ -301,8 +302,8 @@ class ClusterWindow:
         return self._cluster.parked.rows
 
     @property
-    def shapes(self) -> Shapes | None:
-        return None if self._cluster.shapes is None else self._cluster.shapes.arrays
+    def requests(self) -> BookedRequests | None:
+        return None if self._cluster.requests is None else self._cluster.requests.arrays
 
     @property
     def pieces(self) -> Int64Array:

@@ -655,8 +655,8 @@ class Engine:
     def _could_run(self, rows: Int64Array, hosts: Admission | None = None) -> BoolArray:
         """Return for each row whether the open hosts, or others, could hold it."""
         cluster, hosts = self._cluster, hosts or self._open_hosts
-        if cluster.shapes is not None:
-            return hosts.holds_chunks(cluster.shapes.arrays, rows)
+        if cluster.requests is not None:
+            return hosts.holds_chunks(cluster.requests.arrays.arrays, rows)
         return hosts.holds(cluster.columns.asked[:, rows])
 
     def _arrive(
@@ -699,14 +699,14 @@ class Engine:
             arrived = [row for row, is_held in zip(arrived, could, strict=True) if is_held]
             cluster.parked.append(parked)
         cluster.waiting.append(arrived)
-        self._forget_shapes()
+        self._forget_requests()
         return tuple(arrived), tuple(refused), tuple(parked)
 
-    def _forget_shapes(self) -> None:
-        """If there are many, forget the shapes of jobs that do not wait and cannot wait again."""
-        shapes = self._cluster.shapes
-        if shapes is not None and shapes.is_full():
-            shapes.renew(map(self._cluster.job, self._cluster.shaped_rows().tolist()))
+    def _forget_requests(self) -> None:
+        """If there are many, forget the requests of jobs that do not wait and cannot wait again."""
+        requests = self._cluster.requests
+        if requests is not None and requests.is_full():
+            requests.renew(map(self._cluster.job, self._cluster.requesting_rows().tolist()))
 
     def _carry_out(self, action: Action) -> Action:
         found = checks.CHECKS[type(action)](self._cluster, action, self.now or 0)

@@ -74,6 +74,7 @@ class RunTables:
             hosts=hosts,
             started=np.empty(1, np.int64),
             places=_NONE,
+            begun=np.empty((0, 0), np.int64),
             ended=_NONE,
             stopped=_NONE,
             returned=_NONE,
@@ -245,7 +246,10 @@ class RunTables:
             host, held = first.host, first.memory
         else:
             for parts, part in enumerate(amounts_of(allocation), 1):
-                for column, value in zip(self._parts[tables.HOST :], part, strict=False):
+                # A job without named resources names none of them.
+                columns = self._parts[tables.HOST : -2]
+                amounts = (*part, *(0 for _ in range(len(columns) - len(part))))
+                for column, value in zip(columns, amounts, strict=True):
                     column[counts[_PARTS] + parts - 1] = value
         _WRITE_ACTION(
             self._action, 0, kind, row, host, procs, held, -1 if until is None else until, parts
@@ -316,7 +320,8 @@ class Running(Mapping[int, Run]):
 
 
 def _columns(table: Int64Array) -> JobColumns:
-    return JobColumns(table[SUBMITTED], table[ASKED + tables.CPUS], table[ESTIMATED], table[ASKED:])
+    asked, none = table[ASKED:], tables.no_requests()
+    return JobColumns(table[SUBMITTED], asked[tables.CPUS], table[ESTIMATED], asked, none)
 
 
 def longer(array: Any, rows: int) -> Any:

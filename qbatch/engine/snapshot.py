@@ -91,8 +91,8 @@ def dump(engine: Engine) -> bytes:
     jobs = [job for job in cluster.jobs if job is not None]
     alike = (
         np.empty(0, np.int64)
-        if cluster.shapes is None
-        else cluster.shapes.alike(cluster.shaped_rows())
+        if cluster.requests is None
+        else cluster.requests.alike(cluster.requesting_rows())
     )
     body = _Body(
         format=FORMAT,
@@ -192,8 +192,8 @@ def _restore(engine: Engine, body: _Body) -> None:
     cluster.runs.restore(
         list(map(_read, body.running)), list(map(_read, body.suspended)), parts, cluster.width
     )
-    if cluster.shapes is not None:  # one job per shape is enough, not one per row
-        cluster.shapes.restore(cluster.shaped_rows(), body.alike.array(), cluster.job)
+    if cluster.requests is not None:  # one job per request is enough, not one per row
+        cluster.requests.restore(cluster.requesting_rows(), body.alike.array(), cluster.job)
     engine.now = body.now
     engine._wake_at = list(body.wake_at)
     engine._over = list(body.over)

@@ -32,7 +32,6 @@ from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import NO_JOB, PARTS, Needs
 from qbatch.planning.policy import Compiled
-from qbatch.planning.resources import resource_model_of
 from qbatch.planning.view import View, jobs_of
 from qbatch.simulation.compiled import CompiledReplay
 from qbatch.simulation.prepare import Options
@@ -99,11 +98,6 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         self.machine: Machine = (
             machine_of(read, procs, None) if machine is None else machine_from(machine)
         )
-        if not resource_model_of(self.machine).places(self.machine):
-            raise UsageError(
-                "the agent starts whole jobs, and on this machine jobs are chunks over several "
-                "hosts"
-            )
         self._work = experiment_of(read, self.machine, Options(estimates=estimates, load=load)).work
         self._length = min(length, len(self._work))
         self._tables = new_tables(jobs, backfills=backfill)

@@ -3,7 +3,7 @@ with an error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 import msgspec
 
@@ -14,8 +14,8 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     """A part of an allocation: processors and bytes of memory on each of ``count`` consecutive
     hosts, from ``host`` on (an index into ``Machine.hosts``).
 
-    ``resources``: the amounts of ``Machine.resources`` there, for a job inside that one host.  A
-    policy may leave them out: the engine fills in what the job asks for.
+    ``resources``: the amounts of ``Machine.resources`` on each of them.  For a job inside one host
+    a policy may leave them out: the engine fills in what the job asks for.
     """
 
     host: int
@@ -34,20 +34,21 @@ Allocation = tuple[Chunk, ...]
 """Ranges of different hosts, in the order in which the hosts are filled."""
 
 
-def ranges_of(parts: Iterable[tuple[int, int, int, int]]) -> Allocation:
-    """Return parts (first host, processors, memory, hosts) as an allocation: equal neighbours are
-    joined into one range."""
+def ranges_of(parts: Iterable[Sequence[int]]) -> Allocation:
+    """Return parts (first host, processors, memory, hosts, then named resources) as an allocation:
+    equal neighbours are joined into one range."""
     found: list[Chunk] = []
-    first = count = procs = memory = 0
-    for host, width, size, hosts in parts:
-        if count and host == first + count and width == procs and size == memory:
+    first = count = 0
+    amounts: Sequence[int] = ()
+    for host, procs, memory, hosts, *named in parts:
+        if count and host == first + count and [procs, memory, *named] == amounts:
             count += hosts
             continue
         if count:
-            found.append(Chunk(first, procs, memory, count))
-        first, procs, memory, count = host, width, size, hosts
+            found.append(Chunk(first, amounts[0], amounts[1], count, tuple(amounts[2:])))
+        first, amounts, count = host, [procs, memory, *named], hosts
     if count:
-        found.append(Chunk(first, procs, memory, count))
+        found.append(Chunk(first, amounts[0], amounts[1], count, tuple(amounts[2:])))
     return tuple(found)
 
 
@@ -80,8 +81,8 @@ def outside(allocation: Allocation, closed: Set[int]) -> Allocation:
     if is_on_one_host(allocation):
         return () if allocation[0].host in closed else allocation
     return ranges_of(
-        (host, procs, memory, 1)
-        for host, procs, memory in parts_of(allocation)
+        (host, procs, memory, 1, *named)
+        for host, procs, memory, *named in amounts_of(allocation)
         if host not in closed
     )
 

@@ -10,7 +10,8 @@ host."""
 
 
 class ChunkRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """``count`` equal parts of a job, each inside one host: processors, and bytes of memory.
+    """``count`` equal parts of a job, each inside one host: processors, bytes of memory, and named
+    ``resources``, such as ``("gpu", 2)``.
 
     ``host``: the index in the machine of the host on which they have to be, -1 for any.
     """
@@ -19,6 +20,7 @@ class ChunkRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     procs: int
     memory: int = 0
     host: int = -1
+    resources: tuple[tuple[str, int], ...] = ()
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
@@ -31,8 +33,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     has set it). ``procs`` is what a rigid job gets; a malleable one may be resized between
     ``min_procs`` and ``max_procs`` (0: rigid).  ``deadline``: an instant, or None.
 
-    ``chunks`` (on a chunked machine) are the parts that go together: ``procs`` and ``memory`` are
-    then their sums; without chunks the job is ``procs`` chunks of one processor.  ``placing``: one
+    ``chunks`` (on a chunked machine) are the parts that go together: ``procs``, ``memory`` and
+    ``resources`` are then their sums; without chunks the job is ``procs`` chunks of one processor,
+    or one chunk if it asks for ``resources``.  ``placing``: one
     of ``PLACINGS``.  ``is_exclusive``: it takes whole hosts, with all that they have, and waits for
     hosts without other jobs.  ``is_rerunnable``: it may start again, as after a trial run.
     ``priority``: its importance to its user (``qsub -p``), -1,024 to 1,023. ``is_admitted``: it

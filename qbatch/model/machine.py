@@ -132,6 +132,11 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
         )
 
     @cached_property
+    def spans(self) -> bool:
+        """Whether one job may have the free processors of all hosts."""
+        return self.chunked or self.is_one_pool
+
+    @cached_property
     def spans_hosts(self) -> bool:
         """Whether a job may be on several hosts without asking for chunks."""
         return not (self.chunked or self.single_host or len(self.hosts) == 1)

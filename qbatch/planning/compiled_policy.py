@@ -18,7 +18,7 @@ from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import Instant, JobColumns, Needs, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import RecordArray
 from qbatch.planning.policy import Compiled
-from qbatch.planning.view import View
+from qbatch.planning.view import View, jobs_of
 
 _NONE = np.empty(0, np.int64)
 
@@ -51,8 +51,6 @@ class CompiledPolicy:
         Raises:
             UsageError: ``needs`` asks for something that is not open to a user's own policy.
         """
-        from qbatch.planning.resources import resource_model_of
-
         needs = self.needs
         if (
             needs.gives != tables.STARTS
@@ -64,7 +62,7 @@ class CompiledPolicy:
                 "NO_PARTS: "
                 "give has_timers, reads_ended and reads only"
             )
-        if not resource_model_of(machine).places(machine):
+        if machine.chunked:
             return None
         return Compiled(
             type(self).kernel, needs, lambda work, machine: self.new_tables(machine, len(work))
@@ -165,6 +163,7 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTable
         hosts=resources.hosts(),
         started=np.empty(len(queue) + 1, np.int64),
         places=np.empty(len(queue) + 1, np.int64),
+        begun=np.empty((0, 0), np.int64),
         ended=np.array(view.finished, np.int64),
         stopped=_NONE,
         returned=np.array(view.requeued, np.int64),
@@ -173,10 +172,9 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTable
         intervals=np.empty(0, tables.INTERVAL),
         actions=np.empty(0, tables.ACTION),
     )
-    jobs = JobColumns(columns.submit, columns.procs, columns.estimate, columns.asked)
     return (
         instant,
-        jobs,
+        jobs_of(view),
         state,
         ScheduleTable(columns.started, np.empty(0, np.int8), _NONE, host, _NONE, _NONE),
     )

@@ -134,7 +134,7 @@ class ListRules(msgspec.Struct, frozen=True):
     ``order``: ``fcfs``, ``sjf``, ``lxf``, ``sjf-behind`` (by submission up to the first job that
     cannot start, then ``sjf``), or ``priority`` by ``weights`` (in the order of the kernels).
     ``depth``: number of reservations. ``is_stopping``: the pass ends at the first job that does
-    not fit.  ``is_by_shadow``: the one reservation is an instant only.  ``is_sticky``: reservations
+    not fit.  ``is_by_shadow``: it is EASY, of which the referee knows the shadow time.  ``is_sticky``: reservations
     stay.
     """
 
@@ -154,7 +154,7 @@ class Compiled(msgspec.Struct, frozen=True):
     ``new_memory(work, machine)``: its memory for a workload, a named tuple of arrays and numbers.
     ``takes(memory)``: by row, whether it accepts a job at all; None: every job.  ``refusal(work,
     row, memory)``: the code and the text with which it refuses a job.  ``is_planned``: it promises
-    starts, and all jobs are in one pool.
+    starts.
     """
 
     decide: Callable[..., int]
@@ -176,9 +176,6 @@ class Compilable(Protocol):
 def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
     """Return the kernel that decides as the policy does on this machine, or None if there is none:
     then the engine runs it."""
-    # The resource models import the compiler: load them only to run a policy.
-    from qbatch.planning.resources import resource_model_of
-
     if not isinstance(policy, Compilable):
         return None
     # A derived class may decide differently from its base, so it counts only if it defines
@@ -192,13 +189,7 @@ def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
 
     if machine.resources and not knows_resources(policy):
         return None  # the engine gives the reason
-    compiled = policy.compiled_on(machine)
-    if (
-        compiled is None
-        or resource_model_of(machine).replayed_as(machine, is_planned=compiled.is_planned) is None
-    ):
-        return None
-    return compiled
+    return policy.compiled_on(machine)
 
 
 def check_resources(policy: Policy, machine: Machine) -> None:

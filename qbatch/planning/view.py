@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -23,14 +23,16 @@ from qbatch.model.actions import Allocation, Start, outside, procs_of
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine
 from qbatch.model.reasons import Reason
-from qbatch.planning.chunks import give_on
 from qbatch.planning.kernels import host_pass, running
 from qbatch.planning.kernels.entries import entry_to
-from qbatch.planning.kernels.tables import Instant, JobColumns
+from qbatch.planning.kernels.tables import AMOUNTS, Instant, JobColumns, Requests, no_requests
 from qbatch.planning.kernels.types import BoolArray, Int64Array, read_only
-from qbatch.planning.shapes import Shapes
+from qbatch.planning.placement import give_on
+from qbatch.planning.requests import BookedRequests
 
 _host_pass, _parts_by_end = entry_to(host_pass.host_pass), entry_to(running.parts_by_end)
+
+_NO_REQUESTS = Requests(*map(read_only, cast(Any, no_requests())))  # type: ignore[arg-type]
 
 Part = TypeVar("Part")
 
@@ -167,7 +169,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
     ``pieces[3 + N, n]``: the parts of running jobs, one for each job on each host; inside a wrapper
     they may be in any order. Rows: expected end, host, processors, memory, the resources of the
-    machine, and when the run began. ``shapes``: what the waiting jobs ask for, as arrays; only on a
+    machine, and when the run began. ``requests``: what the waiting jobs ask for, as arrays; only on a
     chunked machine.
     """
 
@@ -197,7 +199,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     closed = _Shown[frozenset[int]]()
     parked = _Shown[Int64Array]()
     promises = _Shown[Mapping[int, int]]()
-    shapes = _Shown[Shapes | None]()
+    requests = _Shown[BookedRequests | None]()
     pieces = _Shown[Int64Array]()
 
     def changed(self, **facts: Any) -> View:
@@ -257,7 +259,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     def free_now(self) -> FreeResources:
         """Return what is free now, for a pass to take from: ``if free.take(job): yield
         Start(job.row)``."""
-        return self.window.kind.free_now(self)
+        return FreeResources(self.window.kind, self)
 
     room = free_now
     """The former name of :meth:`free_now`."""
@@ -317,8 +319,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
 
 Reserved = tuple[int, int, int]
-"""A reservation of a pass: row, index in :meth:`ResourceModel.hosts`, start (0: each pass finds it
-again)."""
+"""A reservation of a pass: row, index in :meth:`ResourceModel.hosts` (``SPREAD``: several hosts),
+start."""
 
 Named = Sequence[Sequence[int]]
 """The free amount of each resource that the machine names (``Machine.resources``), by host."""
@@ -357,7 +359,7 @@ class Plan(Protocol):
 
     @property
     def ends(self) -> Mapping[int, int]:
-        """The booked ends of odd rows (:func:`qbatch.planning.resources.placed_plan.odd_ends`)."""
+        """The booked ends of odd rows (:func:`qbatch.planning.resources.host_plan.odd_ends`)."""
 
     def follow(self, view: View) -> None:
         """Bring the plan up to date with finished and withdrawn jobs."""
@@ -386,16 +388,9 @@ class Plan(Protocol):
 
 
 class ResourceModel(ABC):
-    """The resource model of a machine, for a view.
-
-    ``spans``: a job may have processors of several hosts.  ``uses_shapes``: the requests of waiting
-    jobs are kept as arrays (``View.shapes``).
-    """
+    """The resource model of a machine, for a view."""
 
     __slots__ = ("view",)
-
-    spans = True
-    uses_shapes = False
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -420,8 +415,7 @@ class ResourceModel(ABC):
     @staticmethod
     @abstractmethod
     def places(machine: Machine) -> tuple[Host, ...]:
-        """Return the places that each hold whole jobs: hosts, or one for the pool; none if jobs are
-        chunks."""
+        """Return the places of jobs or of their chunks: hosts, or one for the pool."""
 
     @staticmethod
     @abstractmethod
@@ -430,17 +424,9 @@ class ResourceModel(ABC):
 
     @staticmethod
     @abstractmethod
-    def replayed_as(machine: Machine, *, is_planned: bool) -> Machine | None:
+    def replayed_as(machine: Machine) -> Machine:
         """Return the machine (one pool, or hosts) on which a compiled loop replays a log with the
-        same result, or None.
-
-        Jobs of a log are not chunks.  ``is_planned``: the loop is that of a kept plan.
-        """
-
-    @classmethod
-    def free_now(cls, view: View) -> FreeResources:
-        """Return what is free now, for a pass to take from."""
-        return FreeResources(cls, view)
+        same result."""
 
     def place(self, job: Job) -> Allocation:
         """Return the default allocation of a job now, empty if it does not fit."""
@@ -449,7 +435,7 @@ class ResourceModel(ABC):
 
     def fits(self, job: Job) -> bool:
         """Return whether a job fits now."""
-        return self.free_now(self.view).take(job)
+        return self.view.free_now().take(job)
 
     def fits_any(self, rows: Int64Array) -> bool:
         """Return whether one of these rows may fit now; if it returns False, no pass starts any of
@@ -474,7 +460,6 @@ class ResourceModel(ABC):
         depth: int,
         *,
         is_stopping: bool = False,
-        is_by_shadow: bool = False,
     ) -> tuple[list[Start], list[Reserved]]:
         """Make one pass of a list scheduler; return the starts, in order, and the reservations.
 
@@ -482,15 +467,14 @@ class ResourceModel(ABC):
             order: the waiting rows, in the order of the scan.
             depth: the number of jobs that get a reservation when they cannot start.
             is_stopping: the pass ends at the first job that does not fit.
-            is_by_shadow: the one reservation is an instant only (EASY) and names no place.
         """
         view, parts = self.view, self.parts()
         instant = Instant(view.now, view.free_procs, 0, len(order), 0, parts.shape[1], 0, 0, 0, 0)
-        started, places = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+        started, places, begun = for_starts(self, len(order))
         reserved = np.empty((3, min(depth, len(order))), np.int64)
         count, kept = _host_pass(
             instant,
-            jobs_of(view),
+            jobs_of(view, self.requests()),
             self.hosts(),
             parts,
             order,
@@ -500,17 +484,25 @@ class ResourceModel(ABC):
             reserved,
             started,
             places,
+            begun,
         )
-        return self.starts(started[:count].tolist(), places[:count].tolist()), reserved_in(
-            reserved, int(kept)
-        )
+        starts = self.starts(started[:count].tolist(), places[:count].tolist(), begun)
+        return starts, reserved_in(reserved, int(kept))
 
     @abstractmethod
     def hold_up(
-        self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool
+        self,
+        by: str,
+        job: Job,
+        order: Int64Array,
+        ahead: list[int],
+        depth: int,
+        reserved: list[Reserved],
     ) -> Reason:
-        """Return why a pass of policy ``by`` over ``order`` did not start a job; ``ahead``: the
-        rows before it."""
+        """Return why a pass of policy ``by`` over ``order`` did not start a job.
+
+        ``ahead``: the rows before it.  ``reserved``: the reservations of the pass.
+        """
 
     def is_apart(self, job: Job) -> bool:
         """Return whether a job may not share one host, as a whole, with other jobs."""
@@ -521,9 +513,9 @@ class ResourceModel(ABC):
         hosts = self.view.machine.hosts
         return np.array([host.could_hold(job.procs, job.memory, job.resources) for host in hosts])
 
-    def whole(self) -> ResourceModel | None:
-        """Return the resource model in which each job is inside one of ``places``; None while jobs
-        are chunks over hosts."""
+    def whole(self) -> ResourceModel:
+        """Return the resource model of the passes: one pool where hosts matter to no waiting
+        job."""
         return self
 
     def parts(self) -> Int64Array:
@@ -544,13 +536,19 @@ class ResourceModel(ABC):
         (:mod:`qbatch.planning.kernels.tables`)."""
         return np.empty((2, 2, 0), np.int64)
 
+    def requests(self) -> Requests:
+        """Return what the waiting jobs ask for in chunks; nothing where each job is one chunk."""
+        return _NO_REQUESTS
+
     def place_of(self, run: Run) -> int:
         """Return the index of a job's place in ``places``."""
         return run.allocation[0].host
 
-    def starts(self, rows: list[int], places: list[int]) -> list[Start]:
-        """Return the starts of rows in places of :meth:`whole`: the engine chooses their hosts
-        there."""
+    def starts(
+        self, rows: list[int], places: list[int], begun: Int64Array | None = None
+    ) -> list[Start]:
+        """Return the starts of a pass of :meth:`whole` (``begun``: the parts of jobs that have
+        requests); in a pool the engine chooses their hosts."""
         return [Start(row) for row in rows]
 
 
@@ -610,7 +608,15 @@ def reserved_in(table: Int64Array, count: int) -> list[Reserved]:
     return [(row, place, at) for row, place, at in table[:, :count].T.tolist()]
 
 
-def jobs_of(view: View) -> JobColumns:
+def for_starts(model: ResourceModel, rows: int) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Return ``started``, ``places`` and ``begun`` for a pass that starts at most ``rows`` jobs."""
+    # Each part of a job has a processor, and there is an end mark.
+    parts = model.view.free_procs + 1 if len(model.requests().heads) else 0
+    fields = AMOUNTS + 2 + len(model.view.machine.resources) + 2
+    return np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty((fields, parts), np.int64)
+
+
+def jobs_of(view: View, requests: Requests = _NO_REQUESTS) -> JobColumns:
     """Return what the jobs ask for."""
     columns = view.window.long_columns
-    return JobColumns(columns.submit, columns.procs, columns.estimate, columns.asked)
+    return JobColumns(columns.submit, columns.procs, columns.estimate, columns.asked, requests)

@@ -31,10 +31,11 @@ from qbatch.planning.kernels.tables import ENDS, NO_PARTS, PARTS, Needs
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Compiled, ListRules
 from qbatch.planning.resources import PoolModel, resource_model_of
-from qbatch.planning.view import Reserved, View, jobs_of, reserved_in
+from qbatch.planning.view import Reserved, View, for_starts, jobs_of, reserved_in
 
 _looked_through, _forget_holders = entry_to(lists.looked_through), entry_to(lists.forget_holders)
-_list_pass, _list_pass_of_pool = entry_to(lists.list_pass_apart), entry_to(lists.list_pass_of_pool)
+_list_pass: Any = entry_to(lists.list_pass_apart)
+_list_pass_of_pool = entry_to(lists.list_pass_of_pool)
 _note_pass = entry_to(lists.note_pass)
 
 
@@ -209,8 +210,8 @@ class Backfill:
             return resources.starts(started[:count].tolist(), []) if count else []
         if not (reserves or resources.fits_any(queue)):
             return []
-        if whole is not None and self._order != SJF_BEHIND:
-            begun = np.empty((2, len(queue)), np.int64)
+        if self._order != SJF_BEHIND:
+            started, places, begun = for_starts(whole, len(queue))
             count = _list_pass(
                 view.now,
                 view.free_procs,
@@ -218,13 +219,18 @@ class Backfill:
                 columns.procs,
                 columns.estimate,
                 columns.asked,
+                *whole.requests(),
                 queue,
                 whole.hosts(),
                 whole.parts(),
+                started,
+                places,
                 begun,
                 *tables,
             )
-            return resources.starts(*begun[:, :count].tolist()) if count else []
+            if count == 0:
+                return []
+            return whole.starts(started[:count].tolist(), places[:count].tolist(), begun)
         order = self._looked_through(view, tables)
         starts, reserved = self.pass_in(view, order)
         tables.held[:, : len(reserved)] = np.array(reserved, np.int64).reshape(-1, 3).T
@@ -236,9 +242,7 @@ class Backfill:
         """Make one pass over the waiting rows in an order; return the starts and the
         reservations."""
         rules = self.rules
-        return view.resources.list_pass(
-            order, rules.depth, is_stopping=rules.is_stopping, is_by_shadow=rules.is_by_shadow
-        )
+        return view.resources.list_pass(order, rules.depth, is_stopping=rules.is_stopping)
 
     def in_order(self, view: View) -> Int64Array:
         """Return the waiting rows in the order of the scan, of a coming pass or the one just
@@ -284,12 +288,13 @@ class Backfill:
         order = self.in_order(view)
         waiting = order.tolist()
         ahead = waiting[: waiting.index(row)]
-        if resources.spans and job.procs > view.free_procs:
+        if view.machine.spans and job.procs > view.free_procs:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
             return Reason(
                 "processors", self.name, text, {"procs": job.procs, "free": view.free_procs}
             )
-        if any(start.row == row for start in self._as_afterwards(view)[0]):
+        starts, reserved = self._as_afterwards(view)
+        if any(start.row == row for start in starts):
             return Reason(COULD_START, self.name, "could start now", {})
         if rules.is_stopping and ahead:
             head = view.jobs[ahead[0]]
@@ -304,4 +309,4 @@ class Backfill:
                 {"procs": head.procs, "free": view.free_procs},
                 (ahead[0],),
             )
-        return resources.hold_up(self.name, job, order, ahead, rules.depth, rules.is_by_shadow)
+        return resources.hold_up(self.name, job, order, ahead, rules.depth, reserved)

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from qbatch.model.actions import Action, Promise, WakeAt
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.model.record import Workload
-from qbatch.planning.kernels import plan
-from qbatch.planning.kernels.tables import Needs
+from qbatch.planning.kernels import host_plan, plan
+from qbatch.planning.kernels.tables import PARTS, Needs
 from qbatch.planning.policy import Compiled, PlanRules
 from qbatch.planning.resources import resource_model_of
 from qbatch.planning.view import Plan, View
@@ -40,14 +42,26 @@ class Conservative:
         self.rules = PlanRules(compress)
 
     def compiled_on(self, machine: Machine) -> Compiled:
-        """Return the kernel that makes the same decisions on a pool."""
-        decide = plan.conservative(("none", "arrival", "start", "scratch").index(self.compress))
-        needs = Needs(has_queue=False, has_timers=True, reads_ended=True)
+        """Return the kernel that makes the same decisions."""
+        compression = ("none", "arrival", "start", "scratch").index(self.compress)
+        if resource_model_of(machine).replayed_as(machine).is_one_pool:
 
-        def new_plan(work: Workload, machine: Machine) -> plan.PlanTables:
-            return plan.new_plan(len(work), machine.procs, int(work.submit[0]) if len(work) else 0)
+            def new_plan(work: Workload, machine: Machine) -> plan.PlanTables:
+                begin = int(work.submit[0]) if len(work) else 0
+                return plan.new_plan(len(work), machine.procs, begin)
 
-        return Compiled(decide, needs, new_plan, is_planned=True)
+            needs = Needs(has_queue=False, has_timers=True, reads_ended=True)
+            return Compiled(plan.conservative(compression), needs, new_plan, is_planned=True)
+
+        def new_host_plan(work: Workload, machine: Machine) -> host_plan.HostPlan:
+            most = np.minimum(work.procs, len(machine.hosts)) if machine.chunked else 1
+            for asked in work.resources.values() if machine.chunked else ():
+                most = np.where(asked > 0, 1, most)
+            parts = np.broadcast_to(most, len(work)).astype(np.int64)
+            return host_plan.new_plan(parts, len(machine.there), compression)
+
+        needs = Needs(reads=PARTS, has_hosts=True, has_timers=True, reads_ended=True)
+        return Compiled(host_plan.decide, needs, new_host_plan, is_planned=True)
 
     def new_memory(self, machine: Machine) -> Plan:
         """Return an empty plan."""

@@ -36,7 +36,7 @@ from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.kernels.types import Float64Array, Int64Array, RecordArray
 from qbatch.planning.policy import Compiled
-from qbatch.planning.resources.placed_plan import booked_end
+from qbatch.planning.resources.host_plan import booked_end
 from qbatch.planning.view import View
 
 _plan = entries_to(plan_kernels)

@@ -448,8 +448,9 @@ def _kinds(machine: Machine) -> tuple[list[JobClass], list[JobClass]]:
 
 
 def _places(machine: Machine) -> tuple[Host, ...]:
-    """Return the hosts for the kernel: hosts that a job may span are one."""
-    return resource_model_of(machine).places(machine)
+    """Return the hosts for the kernel: hosts that a job may span are one; none if jobs are
+    chunks."""
+    return () if machine.chunked else resource_model_of(machine).places(machine)
 
 
 def _tables(machine: Machine) -> Tables:

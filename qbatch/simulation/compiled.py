@@ -15,6 +15,7 @@ import numpy as np
 
 from qbatch.engine.admission import Admission
 from qbatch.model.errors import DecisionError
+from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Rejection, Schedule, Workload
 from qbatch.planning.kernels import jit, tables
@@ -27,8 +28,10 @@ from qbatch.planning.kernels.tables import (
     ScheduleTable,
     StateTables,
 )
+from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.kernels.verbs import NO_NUMBER, NO_ROOM, NOT_LATER, NOT_WAITING
 from qbatch.planning.policy import Compiled
+from qbatch.planning.requests import requests_of
 from qbatch.planning.resources import resource_model_of
 from qbatch.simulation.calendar import ProgressCallback, left_waiting
 from qbatch.simulation.kernels.loop import loop_around, stops_of
@@ -68,10 +71,7 @@ class CompiledReplay:
     """
 
     def __init__(self, work: Workload, machine: Machine, compiled: Compiled, name: str) -> None:
-        machine = (
-            resource_model_of(machine).replayed_as(machine, is_planned=compiled.is_planned)
-            or machine
-        )
+        machine = resource_model_of(machine).replayed_as(machine)
         self._work, self._machine, self._compiled, self._name = work, machine, compiled, name
         self._memory = compiled.new_memory(work, machine)
         self._jobs, self._log = jobs_and_log(work, machine, compiled, self._memory)
@@ -197,9 +197,9 @@ def jobs_and_log(
         not (compiled.needs.has_hosts or work.resources)
         and work.procs.max(initial=0) <= machine.procs
     ):
-        return JobColumns(
-            work.submit, work.procs, work.estimate, _INTEGERS.reshape(0, 0)
-        ), LogTable(work.run, _INTEGERS, _BYTES)
+        none, requests = _INTEGERS.reshape(0, 0), tables.no_requests()
+        jobs = JobColumns(work.submit, work.procs, work.estimate, none, requests)
+        return jobs, LogTable(work.run, _INTEGERS, _BYTES)
     asked = np.empty((tables.NAMED + len(machine.resources), len(work)), np.int64)
     asked[tables.CPUS], asked[tables.MEMORY] = work.procs, work.memory
     for place, name in enumerate(machine.resources, tables.NAMED):
@@ -209,10 +209,27 @@ def jobs_and_log(
         may_run &= work.resources[name] == 0
     if compiled.takes is not None:
         may_run &= compiled.takes(memory)
-    jobs = JobColumns(work.submit, asked[tables.CPUS], work.estimate, asked)
+    requests = tables.no_requests()
+    if machine.chunked:
+        kinds, of = np.unique(asked, axis=1, return_inverse=True)
+        different = [
+            Job(number=0, submit=0, procs=procs, estimate=0, memory=memory, resources=named)
+            for procs, memory, named in _kinds(kinds, machine)
+        ]
+        requests = requests_of(machine, different, of.ravel())
+    jobs = JobColumns(work.submit, asked[tables.CPUS], work.estimate, asked, requests)
     return jobs, LogTable(
         work.run, np.ascontiguousarray(work.used_memory, np.int64), may_run.view(np.int8)
     )
+
+
+def _kinds(
+    kinds: Int64Array, machine: Machine
+) -> Iterator[tuple[int, int, tuple[tuple[str, int], ...]]]:
+    """Return different requests, ``[N, n]`` by resource: processors, memory, named resources."""
+    for procs, memory, *named in kinds.T.tolist():
+        asked = zip(machine.resources, named, strict=True)
+        yield procs, memory, tuple((name, amount) for name, amount in asked if amount)
 
 
 def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTables:
@@ -227,9 +244,11 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
     there = Machine(resource_model_of(machine).places(machine)).there
     # Each part of a job has a processor; after those in use there is space for all parts of one
     # job.
+    has_rows = is_interrupting or machine.chunked or (compiled.is_planned and needs.has_hosts)
+    fields = tables.AMOUNTS + len(there) + 2 * has_rows
     places = (
         machine.procs + len(machine.hosts)
-        if is_interrupting
+        if has_rows
         else 0
         if needs.reads == tables.NO_PARTS
         else most
@@ -240,10 +259,11 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
         counts=counts,
         endings=np.empty((4 * most + 64 if is_interrupting else most, 2), np.int64),
         waiting=np.empty(rows if needs.has_queue else 0, np.int64),
-        parts=np.empty((tables.AMOUNTS + len(there) + 2 * is_interrupting, places), np.int64),
+        parts=np.empty((fields, places), np.int64),
         hosts=np.array([there, there, np.zeros_like(there)], np.int64),
         started=np.empty(rows + 1, np.int64),
         places=np.empty(rows + 1 if needs.has_hosts else 0, np.int64),
+        begun=np.empty((fields, machine.procs + 1 if machine.chunked else 0), np.int64),
         ended=np.empty(ended, np.int64),
         stopped=np.empty(interrupted, np.int64),
         returned=np.empty(interrupted, np.int64),

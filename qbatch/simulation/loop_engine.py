@@ -170,9 +170,9 @@ class LoopEngine(Engine):
         cluster.codes += bytes((_QUEUED,)) * len(rows)
         jobs = list(islice(self._coming, len(rows)))
         cluster.jobs += jobs
-        if cluster.shapes is not None:
-            cluster.shapes.add(jobs)
-            self._forget_shapes()
+        if cluster.requests is not None:
+            cluster.requests.add(jobs)
+            self._forget_requests()
         if not self.runs.counts[_REFUSED]:
             return tuple(rows)
         for row in rows:

@@ -67,7 +67,11 @@ class NetworkRun:
         counts = np.zeros(1, tables.COUNTS)
         counts["arrived"], counts["free"] = rows, processors  # the timer of 0 brings all jobs
         self._jobs = JobColumns(
-            np.zeros(rows, np.int64), np.ones(rows, np.int64), none, np.empty((0, 0), np.int64)
+            np.zeros(rows, np.int64),
+            np.ones(rows, np.int64),
+            none,
+            np.empty((0, 0), np.int64),
+            tables.no_requests(),
         )
         self._log = LogTable(self._tables.demand, none, np.empty(0, np.int8))
         self._state = StateTables(
@@ -78,6 +82,7 @@ class NetworkRun:
             hosts=np.empty((2, 0, 0), np.int64),
             started=np.empty(processors + 1, np.int64),
             places=none,
+            begun=np.empty((0, 0), np.int64),
             ended=np.empty(processors, np.int64),
             stopped=none,
             returned=none,

@@ -15,9 +15,11 @@ from qbatch.library.gym import AgentPolicy, SchedulingEnv, reward_of
 from qbatch.metrics import measure
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Host, Machine
+from qbatch.policies import load_policy
+from qbatch.simulation import run
 from tests.documents.blocks import ROOT
 from tests.golden.cases import MACHINES
-from tests.harness import same_places, size
+from tests.harness import same_places, same_schedule, size
 
 gymnasium = pytest.importorskip("gymnasium")
 LOG = str(ROOT / "traces" / "demo-128.swf")
@@ -177,7 +179,14 @@ def test_what_cannot_be_is_refused(wrong: dict[str, object], message: str) -> No
         SchedulingEnv(LOG).reset(options={"first": 5000})
 
 
-def test_a_machine_of_chunks_is_refused() -> None:
-    machine = Machine(tuple(Host(f"n{place}", 32) for place in range(4)), chunked=True)
-    with pytest.raises(UsageError, match="chunks over several hosts"):
-        SchedulingEnv(LOG, machine=machine)
+@pytest.mark.parametrize("memory", [0, 16 * 2**30])
+def test_on_chunks_the_agent_that_takes_the_first_job_is_fcfs(memory: int) -> None:
+    machine = Machine(tuple(Host(f"n{place}", 32, memory) for place in range(4)), chunked=True)
+    env = SchedulingEnv(LOG, machine=machine, length=200)
+    env.reset(options={"first": 0})
+    is_over = False
+    while not is_over:
+        *_, is_over, _, _ = env.step(0)
+    assert env.schedule is not None
+    expected = run(env.schedule.workload, machine, load_policy("fcfs"), driver="engine")
+    assert same_schedule(env.schedule, expected)

@@ -13,7 +13,7 @@ import pytest
 
 from qbatch.engine import snapshot
 from qbatch.engine.engine import Engine
-from qbatch.planning.kernels import chunks, entries, equal_shares, jit, order, plan, profile
+from qbatch.planning.kernels import availability, entries, equal_shares, jit, order, plan, profile
 from qbatch.policies import load_policy
 from tests.engine.live import MACHINES, Life, pairs
 from tests.harness import size
@@ -114,7 +114,7 @@ def test_a_twin_calls_twins_only() -> None:
 
     for kernel in (
         plan.compress,
-        chunks.backfill,
+        availability.earliest,
         order.in_order,
         profile.earliest,
         equal_shares.share_pass,

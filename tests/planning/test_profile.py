@@ -9,9 +9,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbatch.planning.kernels import host_pass
+from qbatch.planning.kernels import availability
 from qbatch.planning.kernels import profile as kernels
 from qbatch.planning.kernels.entries import uncompiled
+from qbatch.planning.kernels.tables import JobColumns, no_requests
 
 HORIZON = 60
 CAPACITY = 9
@@ -121,13 +122,20 @@ def test_all_resources_of_a_host_together(
         if all(fitting(model, amount, second, duration) for model, amount in models)
     )
     asked = np.array([[amount] for _, amount in resources], np.int64)
+    none = np.zeros(1, np.int64)
+    jobs = JobColumns(none, none, none, asked, no_requests())
     hosts = np.full((2, len(resources), 1), 1000, np.int64)
-    profiles = np.zeros((len(resources), 2, 64), np.int64)
-    for place, (changes, _) in enumerate(resources):
-        found = profile_of(changes)
-        profiles[place, :, : found.shape[1]] = found
-    assert host_pass.start_on(0, 0, 0, duration, asked, hosts, profiles) == expected
-    assert uncompiled(host_pass.start_on)(0, 0, 0, duration, asked, hosts, profiles) == expected
+    for kernel in (availability.earliest, uncompiled(availability.earliest)):
+        free = availability.new_availability(1, len(resources), 8)
+        free = availability.fill(free, 0, hosts, np.empty((2 + len(resources), 0), np.int64), 0)
+        free.level[0, 0] = CAPACITY
+        for resource, (changes, _) in enumerate(resources):
+            for start, end, amount in changes:
+                part = np.zeros((2 + len(resources), 1), np.int64)
+                part[2 + resource] = amount
+                free = availability.change(part, start, end, -1, free)
+        taken = np.empty((2 + len(resources), 1), np.int64)
+        assert kernel(0, 0, duration, jobs, hosts, free, taken) == expected
 
 
 @given(st.lists(spans, max_size=20), st.integers(0, HORIZON))

@@ -15,8 +15,8 @@ from qbatch.model.events import Event, Finished, Submitted
 from qbatch.model.job import SCATTER, ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.resources import ChunkModel, HostModel, PoolModel, resource_model_of
-from qbatch.planning.resources.chunks import are_loose
+from qbatch.planning.resources import HostModel, PoolModel, resource_model_of
+from qbatch.planning.resources.hosts import are_loose
 from qbatch.planning.resources.pool_plan import PoolPlan
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
@@ -57,7 +57,7 @@ def test_the_kind_of_space_is_chosen_by_the_machine() -> None:
         (Machine(hosts), PoolModel),
         (Machine(hosts, single_host=True), HostModel),
         (Machine((Host("a", 4, 100),)), HostModel),
-        (Machine(hosts, chunked=True), ChunkModel),
+        (Machine(hosts, chunked=True), HostModel),
     ):
         assert resource_model_of(machine) is kind
         assert isinstance(Engine(machine, load_policy("easy")).view().resources, kind)

@@ -5,6 +5,9 @@ A job asks for a list of chunks, one by one; a chunk goes to the first host on w
 ``scatter``: to the first such host that the job does not use yet.  ``pack``: all go to the first
 host on which all fit. A chunk that names a host goes there only.  Exclusive: only empty hosts
 count, and they are taken whole.  A pass that started a job is made again.
+
+The first job that does not fit has a reservation on the hosts where it fits first.  If hosts matter
+to no waiting job (chunks of one processor without memory), it is only a number of processors.
 """
 
 from __future__ import annotations
@@ -44,7 +47,12 @@ def left_over(hosts: Hosts, going: list[Going]) -> Hosts:
 
 
 def place(hosts: Hosts, going: list[Going], job: Asked) -> Allocation | None:
-    free = left_over(hosts, going)
+    return place_over(hosts, [going], job)
+
+
+def place_over(hosts: Hosts, times: list[list[Going]], job: Asked) -> Allocation | None:
+    """Place a job so that it fits beside each of some sets of running jobs."""
+    free = [left_over(hosts, going) for going in times]
     used: Allocation = {}
     parts = job.chunks
     if job.placing == "pack":
@@ -63,9 +71,14 @@ def place(hosts: Hosts, going: list[Going], job: Asked) -> Allocation | None:
             own = used.get(host, (0, 0))
             if job.placing == "scatter" and host in used:
                 continue
-            if job.is_exclusive and any(host in each.allocation for each in going):
+            if job.is_exclusive and any(
+                host in each.allocation for going in times for each in going
+            ):
                 continue
-            if free[host][0] - own[0] < procs or (size and free[host][1] - own[1] < memory):
+            if any(
+                there[host][0] - own[0] < procs or (size and there[host][1] - own[1] < memory)
+                for there in free
+            ):
                 continue
             assert cpus
             used[host] = (own[0] + procs, own[1] + (memory if size else 0))
@@ -73,6 +86,14 @@ def place(hosts: Hosts, going: list[Going], job: Asked) -> Allocation | None:
         else:
             return None
     return {host: hosts[host] for host in used} if job.is_exclusive else used
+
+
+def is_loose(hosts: Hosts, job: Asked) -> bool:
+    are_single = all(cpus == 1 and not size for cpus, size in hosts)
+    if job.placing == "pack" or (not are_single and (job.placing != "free" or job.is_exclusive)):
+        return False
+    counts = any(size for _, size in hosts)
+    return all(procs == 1 and not (memory and counts) and w < 0 for procs, memory, w in job.chunks)
 
 
 def simulate(
@@ -95,7 +116,7 @@ def simulate(
         going[:] = [each for each in going if each.start + each.job.run > now]
         while coming and coming[0].submit == now:
             waiting.append(coming.pop(0))
-        before = -1
+        before, is_pool = -1, all(is_loose(hosts, job) for job in waiting)
         while before != len(found):
             before = len(found)
             while waiting:
@@ -104,25 +125,31 @@ def simulate(
                     break
                 start(waiting.pop(0), allocation, now)
             if is_easy and waiting:
-                _backfill(hosts, waiting, going, now, start)
+                _backfill(hosts, waiting, going, now, start, is_pool)
     assert not waiting
     return found
 
 
-def _backfill(hosts: Hosts, waiting: list[Asked], going: list[Going], now: int, start) -> None:
+def _backfill(
+    hosts: Hosts, waiting: list[Asked], going: list[Going], now: int, start, is_pool: bool
+) -> None:
     def then(instant: int) -> list[Going]:
         return [each for each in going if each.start + each.job.estimate > instant]
 
     head = waiting[0]
     ends = sorted({each.start + each.job.estimate for each in going})
     shadow = next(end for end in ends if place(hosts, then(end), head) is not None)
+    held = place(hosts, then(shadow), head)
+    assert held is not None
     for job in waiting[1:]:
-        allocation = place(hosts, going, job)
-        if allocation is None:
-            continue
-        if now + job.estimate > shadow:
-            beside = [*then(shadow), Going(job, now, allocation)]
-            if place(hosts, beside, head) is None:
+        if is_pool or now + job.estimate <= shadow:
+            allocation = place(hosts, going, job)
+            beside = [] if allocation is None else [*then(shadow), Going(job, now, allocation)]
+            if now + job.estimate > shadow and place(hosts, beside, head) is None:
                 continue
-        waiting.remove(job)
-        start(job, allocation, now)
+        else:
+            reserved = [*then(shadow), Going(head, shadow, held)]
+            allocation = place_over(hosts, [going, reserved], job)
+        if allocation is not None:
+            waiting.remove(job)
+            start(job, allocation, now)

@@ -17,13 +17,14 @@ from qbatch.model.events import Event, Finished, Submitted
 from qbatch.model.job import ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.reasons import COULD_START
-from qbatch.planning.chunks import divides, place_chunks
-from qbatch.planning.kernels import chunks as kernels
-from qbatch.planning.shapes import ShapeBook
+from qbatch.planning.placement import divides, place_chunks
+from qbatch.planning.requests import RequestBook
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
+from qbatch.simulation import run
 from qbatch.simulation.calendar import Calendar
 from tests.engine.live import random_chunks
+from tests.golden.cases import random_workload
 from tests.harness import same_schedule, size, workload_of
 from tests.oracle.workloads import random_jobs
 from tests.policies import naive_chunks
@@ -91,28 +92,19 @@ def drive(engine: Engine, jobs: list[Job], runs: dict[int, int], explained: bool
 
 
 def oracle(machine: Machine, jobs: list[Job], runs: dict[int, int], *, is_easy: bool):
-    asked = []
-    for job in jobs:
-        parts = [
-            (chunk.procs, chunk.memory, chunk.host)
-            for chunk in job.chunks
-            for _ in range(chunk.count)
-        ]
-        if not job.chunks:
-            parts = [(1, (job.memory + job.procs - 1) // job.procs, -1)] * job.procs
-        asked.append(
-            Asked(
-                job.number,
-                job.submit,
-                tuple(parts),
-                job.placing,
-                job.is_exclusive,
-                job.estimate,
-                runs[job.number],
-            )
-        )
-    return naive_chunks.simulate(
-        [(host.cpus, host.memory) for host in machine.hosts], asked, is_easy=is_easy
+    asked = [asked_of(job, runs[job.number]) for job in jobs]
+    hosts = [(host.cpus, host.memory) for host in machine.hosts]
+    return naive_chunks.simulate(hosts, asked, is_easy=is_easy)
+
+
+def asked_of(job: Job, run: int) -> Asked:
+    parts = [
+        (chunk.procs, chunk.memory, chunk.host) for chunk in job.chunks for _ in range(chunk.count)
+    ]
+    if not job.chunks:
+        parts = [(1, (job.memory + job.procs - 1) // job.procs, -1)] * job.procs
+    return Asked(
+        job.number, job.submit, tuple(parts), job.placing, job.is_exclusive, job.estimate, run
     )
 
 
@@ -155,6 +147,45 @@ def test_every_job_runs_and_none_could_start_after_a_pass(name: str) -> None:
     [
         "fcfs",
         "easy",
+        "easy:order=lxf",
+        "hybrid:depth=3",
+        "fcfs-backfill",
+        "priority-backfill",
+        "conservative",
+        "conservative:compress=start",
+        "conservative:compress=none",
+        "conservative:compress=scratch",
+    ],
+)
+def test_a_log_on_hosts_is_replayed_compiled_as_by_the_engine(name: str) -> None:
+    """Jobs of a log with memory and GPUs, which are chunks over several hosts."""
+    for seed in range(size(12, 60)):
+        rng = random.Random(seed)
+        hosts = tuple(
+            Host(
+                f"h{place}",
+                rng.randint(1, 5),
+                rng.choice((500, 1000, 3000)),
+                resources=(("gpu", rng.randint(0, 3)),) if seed % 2 else (),
+            )
+            for place in range(rng.randint(1, 5))
+        )
+        machine = Machine(hosts, chunked=True)
+        work = random_workload(rng, machine)
+        if machine.resources:
+            asked = np.array([rng.choice((0, 0, 0, 1, 2)) for _ in range(len(work))])
+            work = work.changed(resources={"gpu": asked})
+        one = run(work, machine, load_policy(name), driver="engine", is_audited=True)
+        other = run(work, machine, load_policy(name), driver="compiled")
+        assert same_schedule(one, other), seed
+        assert one.promise.tolist() == other.promise.tolist(), seed
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fcfs",
+        "easy",
         "fcfs:order=sjf",
         "fcfs:order=lxf",
         "easy:order=sjf",
@@ -180,7 +211,7 @@ def test_one_host_of_chunks_is_one_pool(name: str) -> None:
         assert same_schedule(one, other), seed
 
 
-def test_the_kernel_places_as_the_plain_code_does() -> None:
+def test_a_placement_is_that_of_the_oracle_and_divides_into_the_chunks() -> None:
     for seed in range(size(600, 3000)):
         rng = random.Random(seed)
         machine = random_machine(rng)
@@ -188,20 +219,19 @@ def test_the_kernel_places_as_the_plain_code_does() -> None:
         free = [rng.choice((host.cpus, host.cpus, rng.randint(0, host.cpus))) for host in hosts]
         memory = [rng.choice((host.memory, rng.randint(0, host.memory))) for host in hosts]
         job = Job(row=0, number=0, submit=0, estimate=1, **random_chunks(rng, machine))
-        book = ShapeBook(machine)
-        book.add([job])
-        arrays = np.array(
-            [(free, memory), ([host.cpus for host in hosts], [host.memory for host in hosts])],
-            np.int64,
+        used = {
+            host: (there.cpus - free[host], there.memory - memory[host])
+            for host, there in enumerate(hosts)
+            if (free[host], memory[host]) != (there.cpus, there.memory)
+        }
+        other = naive_chunks.Going(asked_of(job, 1), 0, used)
+        placed = place_chunks(machine, (free, memory), job)
+        there = [(host.cpus, host.memory) for host in hosts]
+        found = naive_chunks.place(there, [other], asked_of(job, 1))
+        assert (found or {}) == {host: (procs, size) for host, procs, size in parts_of(placed)}, (
+            seed
         )
-        taken = np.zeros((2, len(hosts)), np.int64)
-        fits = kernels.place_chunks(book.arrays.heads, book.arrays.types, 0, arrays, taken)
-        placed = place_chunks(machine, free, memory, job)
-        assert bool(fits) == bool(placed), (seed, job, machine, free, memory)
-        if fits:
-            assert {host: (procs, size) for host, procs, size in parts_of(placed)} == {
-                host: (procs, size) for host, (procs, size) in enumerate(taken.T.tolist()) if procs
-            }
+        if placed:
             assert divides(machine, placed, job)
 
 
@@ -277,7 +307,7 @@ def test_chunks_may_share_a_host_or_not() -> None:
             (Chunk(0, 1, 84), Chunk(1, 2, 168)),
         ),
     ):
-        assert place_chunks(TWO, (16, 8), (100, 400), job) == expected
+        assert place_chunks(TWO, ((16, 8), (100, 400)), job) == expected
         assert divides(TWO, expected, job)
 
 
@@ -347,8 +377,8 @@ def test_chunks_that_are_to_be_on_one_host_and_name_two_are_refused() -> None:
     assert engine.state_of(1) is State.RUNNING
 
 
-def test_shapes_that_no_job_waits_with_are_forgotten() -> None:
-    book = ShapeBook(TWO)
+def test_requests_that_no_job_waits_with_are_forgotten() -> None:
+    book = RequestBook(TWO)
     jobs = [
         Job(row=row, number=row, submit=0, procs=1 + row % 7, estimate=1, memory=row)
         for row in range(5000)
@@ -356,12 +386,9 @@ def test_shapes_that_no_job_waits_with_are_forgotten() -> None:
     book.add(jobs)
     assert book.is_full()
     book.renew(jobs[10:20])
-    assert len(book.arrays.heads) == 10
+    requests = book.arrays.arrays
+    assert len(requests.heads) == 10
     assert not book.is_full()
-    shape = book.arrays.of[15]
-    assert book.arrays.types[book.arrays.heads["first"][shape]].item() == (
-        1 + 15 % 7,
-        1,
-        -(-15 // (1 + 15 % 7)),
-        -1,
-    )
+    group = requests.heads["first"][requests.of[15]]
+    assert requests.groups[group].item() == (1 + 15 % 7, -1)
+    assert requests.amounts[group].tolist() == [1, -(-15 // (1 + 15 % 7))]

@@ -19,6 +19,8 @@ from qbatch.planning.kernels.tables import (
     CPUS,
     FREE,
     NO_JOB,
+    OF_ROW,
+    PROCS,
     THERE,
     Instant,
     JobColumns,
@@ -90,9 +92,9 @@ def decide(
 
 @kernel
 def left_by(begun: Int64Array, jobs: JobColumns, state: StateTables) -> tuple[int, int]:
-    """Return the processors that the starts of a pass leave free, on all hosts and on the one with
-    the most."""
-    all_free, widest = 0, 0
+    """Return the processors that the starts of a pass leave free, on all hosts, and for one job at
+    most."""
+    all_free, widest, spans = 0, 0, jobs.requests.of.shape[0] > 0
     for host in range(state.hosts.shape[2]):
         free = state.hosts[FREE, CPUS, host]
         for place in range(begun.shape[0]):
@@ -100,7 +102,12 @@ def left_by(begun: Int64Array, jobs: JobColumns, state: StateTables) -> tuple[in
                 free -= jobs.procs[begun[place]]
         all_free += free
         widest = max(widest, free)
-    return all_free, widest
+    if spans and begun.shape[0] > 0:
+        part = 0
+        while state.begun[OF_ROW, part] != NO_JOB:
+            all_free -= state.begun[PROCS, part]
+            part += 1
+    return all_free, all_free if spans else widest
 
 
 @kernel

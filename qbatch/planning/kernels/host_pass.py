@@ -1,79 +1,70 @@
-"""One pass over hosts that each hold whole jobs, with resources: starts, and the first DEPTH
-reservations.
+"""One pass of a list scheduler over hosts: starts, and the first DEPTH reservations.
 
-The rows come in the order of the scan.  A job that can start now is started, on the host with the
-fewest free processors, then in host order.  Each of the first ``depth`` jobs that cannot start gets
-a reservation: the earliest start over the hosts; ties: fewest processors free now, then host order.
-A start must fit with the running jobs and the reservations of its own host for its whole estimate;
-a reservation books at least a second (docs/spec/papers.md 3.3 and 3.7).
+The rows come in the order of the scan.  A job that can start now is started.  Each of the first
+``depth`` jobs that cannot start gets a reservation at its earliest start, on the hosts found there.
+A start must fit with the running jobs and the reservations for its whole estimate; a reservation
+books at least a second.  Which hosts a job takes: :mod:`.availability` (docs/spec/papers.md 3.3 and
+3.7, docs/spec/production.md 1.3 and 1.4).
+
+A job with groups of chunks that may share hosts can fit although it did not fit when more was free.
+So a scan that passed over such a job and started another is repeated, as if the started jobs had
+been running, until one starts none.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from qbatch.planning.kernels.availability import (
+    CHUNKS,
+    ONE_CHUNK,
+    Availability,
+    add,
+    asks,
+    earliest,
+    fill,
+    fit_now,
+    fit_over,
+    groups_of,
+    is_mixed,
+    most_on,
+    new_availability,
+    place,
+    requests_of_none,
+    with_space,
+)
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
-from qbatch.planning.kernels.profile import FOREVER, add, booked, earliest, fits, has_room, reset
+from qbatch.planning.kernels.profile import FOREVER, booked
 from qbatch.planning.kernels.tables import (
     AMOUNTS,
     CPUS,
     END,
     FREE,
     HOST,
-    MEMORY,
+    NO_JOB,
+    OF_ROW,
+    PROCS,
+    SINCE,
+    SPREAD,
     THERE,
     Instant,
     JobColumns,
 )
-from qbatch.planning.kernels.types import BoolArray, Int64Array
+from qbatch.planning.kernels.types import Int64Array
 
 ROW, WHERE, AT = 0, 1, 2
-"""Rows of ``reserved``: the job, its host, its start."""
+"""Rows of ``reserved``: the job, its host (``SPREAD``: several), its start."""
 
 
-@kernel
-def taken(resource: int, row: int, host: int, asked: Int64Array, hosts: Int64Array) -> int:
-    """Return how much of a resource a job takes on a host: what it asks for, but no memory if
-    memory is not counted."""
-    if resource == MEMORY and hosts[THERE, MEMORY, host] == 0:
-        return 0
-    return int(asked[resource, row])
-
-
-@kernel
-def is_within(what: int, row: int, host: int, asked: Int64Array, hosts: Int64Array) -> bool:
-    """Return whether a job asks for no more than a host has free (``FREE``), or has in total
-    (``THERE``)."""
-    is_lacking = False
-    for resource in range(hosts.shape[1]):
-        is_lacking = is_lacking or hosts[what, resource, host] < taken(
-            resource, row, host, asked, hosts
-        )
-    return not is_lacking
-
-
-@kernel
-def fill_profiles(
-    now: int, hosts: Int64Array, pieces: Int64Array, running: int, free: Int64Array
-) -> None:
-    """Fill the profiles ``free[H, N, 2, space]`` of every host: what is free now, and what each
-    running job gives back at its end."""
-    for host in range(hosts.shape[2]):
-        for resource in range(hosts.shape[1]):
-            reset(free[host, resource], hosts[FREE, resource, host], now)
-    for piece in range(running):
-        host = pieces[HOST, piece]
-        end = max(pieces[END, piece], now)
-        for resource in range(hosts.shape[1]):
-            add(free[host, resource], end, FOREVER, pieces[AMOUNTS + resource, piece])
-
-
-@kernel
-def fits_any(rows: Int64Array, asked: Int64Array, hosts: Int64Array) -> bool:
-    """Return whether a host now has enough for one of the rows."""
+@allocating_kernel
+def fits_any(rows: Int64Array, jobs: JobColumns, hosts: Int64Array) -> bool:
+    """Return whether a host now has enough for a chunk of one of the rows."""
+    nothing = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
     for row in rows:
+        group = groups_of(row, jobs)[0]
         for host in range(hosts.shape[2]):
-            if is_within(FREE, row, host, asked, hosts):
+            most = most_on(group, row, host, 1, jobs, nothing)
+            if most > 0 and fit_now(group, row, host, most, jobs, hosts, nothing) > 0:
                 return True
     return False
 
@@ -96,148 +87,186 @@ def all_free(hosts: Int64Array) -> int:
     return free
 
 
-@kernel
-def stays_free(
-    row: int,
-    host: int,
-    start: int,
-    end: int,
-    asked: Int64Array,
-    hosts: Int64Array,
-    free: Int64Array,
-) -> bool:
-    """Return whether the request of a job is free on a host over the whole of ``[start, end)``."""
-    for resource in range(hosts.shape[1]):
-        if not fits(free[host, resource], taken(resource, row, host, asked, hosts), start, end):
-            return False
-    return True
+@allocating_kernel
+def start_host(asked: Int64Array, hosts: Int64Array) -> int:
+    """Return the host on which a job of one chunk may start now, -1 for none; ``asked[N, 1]``: what
+    it asks for."""
+    jobs = JobColumns(asked[CPUS], asked[CPUS], asked[CPUS], asked, requests_of_none())
+    taken = np.empty((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
+    free = new_availability(hosts.shape[2], hosts.shape[1], 1)
+    if place(0, 0, 0, True, jobs, hosts, free, taken):
+        for host in range(hosts.shape[2]):
+            if taken[CHUNKS, host] > 0:
+                return host
+    return -1
 
 
-@kernel
-def start_host(
+@allocating_kernel
+def book(start: int, end: int, sign: int, free: Availability, taken: Int64Array) -> Availability:
+    """Take what a job takes on its hosts over ``[start, end)`` (``sign`` -1), or give it back (1)."""
+    for host in range(taken.shape[1]):
+        if taken[CHUNKS, host] > 0:
+            free = with_space(free, host)
+            add(free, host, start, end, sign, taken, host)
+    return free
+
+
+@allocating_kernel
+def keep(
     row: int,
+    held: Int64Array,
     now: int,
-    end: int,
-    asked: Int64Array,
+    sign: int,
+    jobs: JobColumns,
     hosts: Int64Array,
-    is_reserved: BoolArray,
-    free: Int64Array,
-) -> int:
-    """Return the host on which a job may start now, -1 for none."""
-    best, procs = -1, asked[CPUS, row]
-    for host in range(hosts.shape[2]):
-        free_now = hosts[FREE, CPUS, host]
-        if free_now < procs or (best >= 0 and free_now >= hosts[FREE, CPUS, best]):
-            continue
-        if is_within(FREE, row, host, asked, hosts) and (
-            end <= now
-            or not is_reserved[host]
-            or stays_free(row, host, now, end, asked, hosts, free)
-        ):
-            best = host
-    return best
+    free: Availability,
+) -> Availability:
+    """Book the reservation that a job of one chunk kept (``sign`` -1), or lift it out (1).
 
-
-@kernel
-def start_on(
-    row: int,
-    host: int,
-    not_before: int,
-    duration: int,
-    asked: Int64Array,
-    hosts: Int64Array,
-    profiles: Int64Array,
-) -> int:
-    """Return the earliest start of a job on a host with these profiles, one per resource;
-    ``FOREVER`` if it could never hold the job.
-
-    Each resource alone gives a lower bound for the common answer; each starts its search from the
-    bound of the others, so the bounds rise to the least instant on which all agree.
+    ``held``: of ``reserved``.  One in the past books nothing, nor does one on several hosts.
     """
-    if not is_within(THERE, row, host, asked, hosts):
-        return FOREVER
-    resources = hosts.shape[1]
-    instant, resource, agreeing = not_before, 0, 0
-    while agreeing < resources and instant < FOREVER:
-        found = earliest(
-            profiles[resource], taken(resource, row, host, asked, hosts), duration, instant
-        )
-        agreeing = agreeing + 1 if found == instant else 1
-        instant = found
-        resource = resource + 1 if resource + 1 < resources else 0
-    return int(instant)
-
-
-@kernel
-def earliest_start(
-    row: int, not_before: int, duration: int, asked: Int64Array, hosts: Int64Array, free: Int64Array
-) -> tuple[int, int]:
-    """Return the earliest start over the hosts and its host; ties: fewest processors free now, then
-    host order."""
-    best, place = FOREVER, -1
-    for host in range(hosts.shape[2]):
-        at = start_on(row, host, not_before, duration, asked, hosts, free[host])
-        if at < best or (
-            at == best and at < FOREVER and hosts[FREE, CPUS, host] < hosts[FREE, CPUS, place]
-        ):
-            best, place = at, host
-    return best, place
-
-
-@kernel
-def change(
-    row: int,
-    host: int,
-    start: int,
-    end: int,
-    sign: int,
-    asked: Int64Array,
-    hosts: Int64Array,
-    free: Int64Array,
-) -> None:
-    """Take the resources of a job on a host out of its profiles over ``[start, end)`` (``sign``
-    -1), or put them back (1)."""
+    host, at = held[WHERE], held[AT]
+    if at < now or host < 0:
+        return free
+    part = np.zeros((AMOUNTS + hosts.shape[1], 1), np.int64)
     for resource in range(hosts.shape[1]):
-        add(free[host, resource], start, end, sign * taken(resource, row, host, asked, hosts))
+        part[AMOUNTS + resource, 0] = asks(ONE_CHUNK, row, resource, host, jobs, hosts)
+    free = with_space(free, host)
+    add(free, host, at, at + booked(jobs.estimate[row]), sign, part, 0)
+    free.booked[host] = 1
+    return free
 
 
-@kernel
-def add_part(
-    host: int,
-    start: int,
-    end: int,
-    sign: int,
-    amounts: Int64Array,
-    hosts: Int64Array,
-    free: Int64Array,
-) -> bool:
-    """Add amounts by resource to what is free on a host over ``[start, end)``, or take them
-    (``sign`` -1); return whether the profiles had the space (if not, nothing changes)."""
-    for resource in range(hosts.shape[1]):
-        if not has_room(free[host, resource], 1):
-            return False
-    for resource in range(hosts.shape[1]):
-        if resource != MEMORY or hosts[THERE, MEMORY, host] > 0:
-            add(free[host, resource], start, end, sign * amounts[resource])
-    return True
-
-
-@kernel
+@allocating_kernel
 def reserve(
     row: int,
-    host: int,
-    at: int,
     now: int,
-    sign: int,
-    asked: Int64Array,
-    estimate: Int64Array,
+    own: int,
+    own_at: int,
+    jobs: JobColumns,
     hosts: Int64Array,
-    free: Int64Array,
-) -> None:
-    """Book a reservation (``sign`` -1) or lift it out (1); a reservation in the past books
-    nothing."""
-    if at >= now:
-        change(row, host, at, at + booked(estimate[row]), sign, asked, hosts, free)
+    free: Availability,
+    taken: Int64Array,
+) -> tuple[Availability, int, int]:
+    """Book the earliest reservation of a job; return the availability, its host (``SPREAD``:
+    several) and its start (``FOREVER``: none is booked).
+
+    A reservation that the job kept, on the host ``own`` at ``own_at``, stays there if it cannot be
+    earlier.
+    """
+    duration = booked(jobs.estimate[row])
+    at = earliest(row, now, duration, jobs, hosts, free, taken)
+    if at == FOREVER:
+        return free, SPREAD, at
+    if at == own_at and own >= 0:
+        stay(row, own, at, duration, jobs, hosts, free, taken)
+    free = book(at, at + duration, -1, free, taken)
+    where = SPREAD
+    for host in range(hosts.shape[2]):
+        if taken[CHUNKS, host] > 0:
+            free.booked[host] = 1
+            where = host
+    return free, SPREAD if jobs.requests.of.shape[0] > 0 else where, at
+
+
+@kernel
+def write_begun(
+    row: int, end: int, jobs: JobColumns, taken: Int64Array, begun: Int64Array, parts: int
+) -> tuple[int, int]:
+    """Write where a starting job goes: return the host of a job of one chunk; else write its parts
+    into ``begun`` after ``parts`` others.  Also return the number of parts in ``begun``."""
+    if jobs.requests.of.shape[0] == 0:
+        for host in range(taken.shape[1]):
+            if taken[CHUNKS, host] > 0:
+                return host, 0
+    for host in range(taken.shape[1]):
+        if taken[CHUNKS, host] > 0:
+            begun[END, parts], begun[HOST, parts], begun[OF_ROW, parts] = end, host, row
+            for field in range(AMOUNTS, taken.shape[0]):
+                begun[field, parts] = taken[field, host]
+            parts += 1
+    return SPREAD, parts
+
+
+@allocating_kernel
+def scan_hosts(
+    instant: Instant,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    parts: Int64Array,
+    rows: Int64Array,
+    depth: int,
+    is_stopping: bool,
+    holders: int,
+    reserved: Int64Array,
+    started: Int64Array,
+    places: Int64Array,
+    begun: Int64Array,
+) -> tuple[int, int]:
+    """Make the pass of :func:`host_pass` where hosts matter."""
+    now, hosts, held, left = instant.now, hosts.copy(), reserved[:, :holders].copy(), rows.copy()
+    requests = jobs.requests
+    count, kept, parts_begun = 0, 0, 0
+    taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
+    free = new_availability(hosts.shape[2], hosts.shape[1], 8)
+    while True:
+        before, has_passed_mixed, kept, most = count, False, 0, depth
+        # The least end for which a request did not fit: it does not fit for a longer time either.
+        failed = np.full(requests.heads.shape[0], FOREVER, np.int64)
+        is_filled = holders > 0
+        if is_filled:
+            free = fill(free, now, hosts, parts, instant.parts)
+            # Each constrains all the others until it is lifted out at its turn.
+            for turn in range(holders):
+                free = keep(left[turn], held[:, turn], now, -1, jobs, hosts, free)
+        for turn in range(left.shape[0]):
+            row = left[turn]
+            if row < 0:
+                continue
+            end = now + jobs.estimate[row]
+            if turn < holders:
+                free = keep(row, held[:, turn], now, 1, jobs, hosts, free)
+            request = requests.of[row] if requests.of.shape[0] > 0 else -1
+            if (request < 0 or end < failed[request]) and place(
+                row, now, end, True, jobs, hosts, free, taken
+            ):
+                started[count] = row
+                places[count], parts_begun = write_begun(row, end, jobs, taken, begun, parts_begun)
+                count += 1
+                left[turn] = -1
+                if is_filled:
+                    free = book(now, end, -1, free, taken)
+                take_now(hosts, taken)
+                continue
+            if is_mixed(row, jobs):
+                has_passed_mixed = True
+            elif request >= 0:
+                failed[request] = min(failed[request], end)
+            if is_stopping:
+                break
+            if turn < holders or kept < most:
+                if not is_filled:
+                    is_filled = True
+                    free = fill(free, now, hosts, parts, instant.parts)
+                    free = return_begun(
+                        count, jobs, now, hosts, started, places, begun, parts_begun, free
+                    )
+                own, own_at = SPREAD, FOREVER
+                if turn < holders:
+                    own, own_at = held[WHERE, turn], held[AT, turn]
+                free, where, at = reserve(row, now, own, own_at, jobs, hosts, free, taken)
+                if at < FOREVER:
+                    reserved[ROW, kept], reserved[WHERE, kept], reserved[AT, kept] = row, where, at
+                    kept += 1
+                else:
+                    most -= 1
+            elif most_free(hosts) == 0:
+                break
+        if is_stopping or not has_passed_mixed or count == before:
+            break
+    if requests.of.shape[0] > 0:
+        begun[OF_ROW, parts_begun] = NO_JOB
+    return count, kept
 
 
 @allocating_kernel
@@ -253,6 +282,7 @@ def host_pass(
     reserved: Int64Array,
     started: Int64Array,
     places: Int64Array,
+    begun: Int64Array,
 ) -> tuple[int, int]:
     """Make one pass; return the number of started jobs and the number of reservations.
 
@@ -261,76 +291,142 @@ def host_pass(
     hold the first of ``reserved`` from earlier passes, which only move earlier.  ``is_stopping``:
     the pass ends at the first job that does not fit.  ``reserved``: receives the row, host and
     start of each reservation.  ``started``, ``places``: receive the rows that start, and their
-    hosts.
+    hosts.  ``begun``: receives the parts of jobs that have requests; for them ``places`` is
+    ``SPREAD``.  It has space for one more: ``NO_JOB`` in ``OF_ROW`` is behind the last.
     """
-    now, asked, estimate, hosts, held = (
-        instant.now,
-        jobs.asked,
-        jobs.estimate,
-        hosts.copy(),
-        reserved[:, :holders].copy(),
-    )
-    count, kept, running = 0, 0, instant.parts
-    most = min(rows.shape[0], all_free(hosts)) + min(depth, rows.shape[0]) + 2 * holders
-    free = np.zeros((hosts.shape[2], hosts.shape[1], 2, 2 * (running + most) + 20), np.int64)
-    is_reserved = np.zeros(hosts.shape[2], np.bool_)
-    is_filled = holders > 0
-    if is_filled:
-        fill_profiles(now, hosts, parts, running, free)
-        # Each constrains all the others until it is lifted out at its turn.
-        for place in range(holders):
-            is_reserved[held[WHERE, place]] = True
-            reserve(
-                rows[place],
-                held[WHERE, place],
-                held[AT, place],
-                now,
-                -1,
-                asked,
-                estimate,
+    requests = jobs.requests
+    if requests.of.shape[0] == 0:
+        return scan_hosts(
+            instant,
+            jobs,
+            hosts,
+            parts,
+            rows,
+            depth,
+            is_stopping,
+            holders,
+            reserved,
+            started,
+            places,
+            begun,
+        )
+    for row in rows:
+        if requests.heads[requests.of[row]].is_tight:
+            # Reservations on several hosts hold until the next pass only.
+            return scan_hosts(
+                instant,
+                jobs,
                 hosts,
-                free,
+                parts,
+                rows,
+                depth,
+                is_stopping,
+                0,
+                reserved,
+                started,
+                places,
+                begun,
             )
-    for place in range(rows.shape[0]):
-        row = rows[place]
-        end = now + estimate[row]
-        if place < holders:
-            reserve(row, held[WHERE, place], held[AT, place], now, 1, asked, estimate, hosts, free)
-        host = start_host(row, now, end, asked, hosts, is_reserved, free)
-        if host >= 0:
-            started[count], places[count] = row, host
-            count += 1
-            if is_filled:
-                change(row, host, now, end, -1, asked, hosts, free)
-            for resource in range(hosts.shape[1]):
-                hosts[FREE, resource, host] -= taken(resource, row, host, asked, hosts)
-        elif is_stopping:
-            break
-        elif place < holders or kept < depth:
-            if not is_filled:
-                is_filled = True
-                fill_profiles(now, hosts, parts, running, free)
-                # Jobs started in this pass are gone from what is free, and return at their end.
-                for other in range(count):
-                    begun = started[other]
-                    change(
-                        begun, places[other], now + estimate[begun], FOREVER, 1, asked, hosts, free
-                    )
-            duration = booked(estimate[row])
-            at, host = earliest_start(row, now, duration, asked, hosts, free)
-            # The earlier reservation stays, if it can.
-            if place < holders and now <= held[AT, place] <= at:
-                own, own_at = held[WHERE, place], held[AT, place]
-                is_open = hosts[THERE, CPUS, own] >= asked[CPUS, row]
-                if is_open and stays_free(row, own, own_at, own_at + duration, asked, hosts, free):
-                    at, host = own_at, own
-            if at < FOREVER:
-                is_reserved[host] = True
-                reserve(row, host, at, now, -1, asked, estimate, hosts, free)
-                reserved[ROW, kept], reserved[WHERE, kept], reserved[AT, kept] = row, host, at
-                kept += 1
-            else:
-                depth -= 1
-        elif most_free(hosts) == 0:
-            break
+    # Hosts matter to no job: the pass is that of one pool, and hosts are chosen afterwards.
+    pool, together, alone = as_pool(instant.parts, jobs, hosts, parts)
+    count, kept = scan_hosts(
+        instant,
+        alone,
+        pool,
+        together,
+        rows,
+        depth,
+        is_stopping,
+        holders,
+        reserved,
+        started,
+        places,
+        begun,
+    )
+    left, parts_begun = hosts.copy(), 0
+    taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
+    nothing = new_availability(hosts.shape[2], hosts.shape[1], 1)
+    for turn in range(count):
+        row = started[turn]
+        place(row, instant.now, instant.now, True, jobs, left, nothing, taken)
+        take_now(left, taken)
+        end = instant.now + jobs.estimate[row]
+        places[turn], parts_begun = write_begun(row, end, jobs, taken, begun, parts_begun)
+    begun[OF_ROW, parts_begun] = NO_JOB
     return count, kept
+
+
+@allocating_kernel
+def as_pool(
+    running: int, jobs: JobColumns, hosts: Int64Array, parts: Int64Array
+) -> tuple[Int64Array, Int64Array, JobColumns]:
+    """Return hosts, ``running`` parts and jobs as one pool of processors."""
+    pool = np.zeros((hosts.shape[0], hosts.shape[1], 1), np.int64)
+    pool[FREE, CPUS, 0], pool[THERE, CPUS, 0] = all_free(hosts), hosts[THERE, CPUS].sum()
+    together = np.zeros((parts.shape[0], running), np.int64)
+    for part in range(running):
+        together[END, part], together[PROCS, part] = parts[END, part], parts[PROCS, part]
+        if parts.shape[0] > AMOUNTS + hosts.shape[1]:
+            together[SINCE, part], together[OF_ROW, part] = parts[SINCE, part], parts[OF_ROW, part]
+    alone = JobColumns(jobs.submit, jobs.procs, jobs.estimate, jobs.asked, requests_of_none())
+    return pool, together, alone
+
+
+@kernel
+def take_now(hosts: Int64Array, taken: Int64Array) -> None:
+    """Take what a job takes from what is free on its hosts now."""
+    for resource in range(hosts.shape[1]):
+        for host in range(hosts.shape[2]):
+            hosts[FREE, resource, host] -= taken[AMOUNTS + resource, host]
+
+
+@allocating_kernel
+def return_begun(
+    count: int,
+    jobs: JobColumns,
+    now: int,
+    hosts: Int64Array,
+    started: Int64Array,
+    places: Int64Array,
+    begun: Int64Array,
+    parts: int,
+    free: Availability,
+) -> Availability:
+    """Give back, at their ends, what the jobs started in this pass take: they are gone from what is
+    free now, and do not run yet."""
+    part = np.zeros((AMOUNTS + hosts.shape[1], 1), np.int64)
+    for turn in range(count):
+        row, host = started[turn], places[turn]
+        if host >= 0:
+            for resource in range(hosts.shape[1]):
+                part[AMOUNTS + resource, 0] = asks(ONE_CHUNK, row, resource, host, jobs, hosts)
+            free = with_space(free, host)
+            add(free, host, now + jobs.estimate[row], FOREVER, 1, part, 0)
+    for each in range(parts):
+        free = with_space(free, begun[HOST, each])
+        add(free, begun[HOST, each], begun[END, each], FOREVER, 1, begun, each)
+    return free
+
+
+@kernel
+def stay(
+    row: int,
+    host: int,
+    at: int,
+    duration: int,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    free: Availability,
+    taken: Int64Array,
+) -> None:
+    """Let a kept reservation that cannot be earlier stay on its host, if it fits there
+    (``taken``)."""
+    for field in range(CHUNKS, taken.shape[0]):
+        for other in range(taken.shape[1]):
+            taken[field, other] = 0
+    if fit_over(ONE_CHUNK, row, host, 1, at, at + duration, jobs, hosts, free, taken)[0] == 0:
+        place(row, at, at + duration, False, jobs, hosts, free, taken)
+        return
+    taken[CHUNKS, host] = 1
+    for resource in range(hosts.shape[1]):
+        taken[AMOUNTS + resource, host] = asks(ONE_CHUNK, row, resource, host, jobs, hosts)

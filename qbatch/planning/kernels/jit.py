@@ -372,7 +372,9 @@ def with_constants(made: Function, **constants: Any) -> Function:
         source.__code__, names, source.__name__, source.__defaults__, source.__closure__
     )
     function.__doc__, function.__module__ = source.__doc__, source.__module__
-    return cast(Function, function if IS_PLAIN else Kernel(function, constants, _nrt=False))
+    if IS_PLAIN:
+        return cast(Function, function)
+    return cast(Function, Kernel(function, constants, **cast(Kernel, made)._options))
 
 
 def is_kept(kernel: Callable[..., Any]) -> bool:

@@ -8,8 +8,9 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from qbatch.planning.kernels.availability import requests_of_none
 from qbatch.planning.kernels.host_pass import AT, ROW, WHERE, fits_any, host_pass
-from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
+from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel, with_constants
 from qbatch.planning.kernels.order import BYPASS, in_order, priorities, sorted_by
 from qbatch.planning.kernels.orders import PRIORITY, SJF_BEHIND
 from qbatch.planning.kernels.passes import PoolList, fcfs_pass
@@ -24,85 +25,95 @@ from qbatch.planning.kernels.tables import (
     THERE,
     Instant,
     JobColumns,
+    Requests,
     ScheduleTable,
     StateTables,
 )
-from qbatch.planning.kernels.types import Float64Array, Int64Array
+from qbatch.planning.kernels.types import Float64Array, Int8Array, Int64Array, RecordArray
+
+one_pass = a_pass = fcfs_pass
+
+
+@allocating_kernel
+def pass_in_order(
+    rules: PoolList,
+    instant: Instant,
+    jobs: JobColumns,
+    waiting: Int64Array,
+    parts: Int64Array,
+    started: Int64Array,
+) -> int:
+    """Make a pass (``one_pass``) over the queue in the order of the rules."""
+    behind = 0
+    if rules.order == SJF_BEHIND:
+        behind = fcfs_pass(rules, instant, jobs, waiting, parts, started) + 1
+    queue = waiting[instant.head : instant.tail]
+    rows = in_order(rules.order, instant.now, queue, behind, jobs.submit, jobs.estimate)
+    whole = Instant(
+        instant.now,
+        instant.free,
+        0,
+        rows.shape[0],
+        0,
+        instant.parts,
+        instant.first_arrived,
+        instant.arrived,
+        0,
+        0,
+    )
+    return one_pass(rules, whole, jobs, rows, parts, started)
 
 
 @cache
 def pool_pass(one_pass: Callable[..., int], is_ordered: bool) -> Callable[..., int]:
     """Return the pass of a list scheduler of a pool; ``is_ordered``: the queue is sorted before
-    it."""
+    it.
 
-    @allocating_kernel
-    def pass_in_order(
-        rules: PoolList,
-        instant: Instant,
-        jobs: JobColumns,
-        waiting: Int64Array,
-        parts: Int64Array,
-        started: Int64Array,
-    ) -> int:
-        behind = 0
-        if rules.order == SJF_BEHIND:
-            behind = fcfs_pass(rules, instant, jobs, waiting, parts, started) + 1
-        queue = waiting[instant.head : instant.tail]
-        rows = in_order(rules.order, instant.now, queue, behind, jobs.submit, jobs.estimate)
-        whole = Instant(
-            instant.now,
-            instant.free,
-            0,
-            rows.shape[0],
-            0,
-            instant.parts,
-            instant.first_arrived,
-            instant.arrived,
-            0,
-            0,
-        )
-        return one_pass(rules, whole, jobs, rows, parts, started)
+    A kernel that holds another one in a closure would be compiled in every process anew: Numba
+    finds no kept code for it.
+    """
+    return with_constants(pass_in_order, one_pass=one_pass) if is_ordered else one_pass
 
-    return cast(Callable[..., int], pass_in_order if is_ordered else one_pass)
+
+@allocating_kernel
+def apart(
+    order: int,
+    depth: int,
+    space: int,
+    now: int,
+    free: int,
+    scan_from: int,
+    submit: Int64Array,
+    procs: Int64Array,
+    estimate: Int64Array,
+    waiting: Int64Array,
+    ends: Int64Array,
+    amounts: Int64Array,
+    running: int,
+    started: Int64Array,
+) -> int:
+    """Make a pass (``a_pass``) of a pool over all waiting jobs; the arrays of the running jobs stay
+    as they are."""
+    parts = np.empty((4, running + started.shape[0]), np.int64)
+    for place in range(running):
+        parts[END, place], parts[PROCS, place] = ends[place], amounts[place]
+    instant = Instant(now, free, 0, waiting.shape[0], scan_from, running, 0, 0, 0, 0)
+    none = np.empty((0, 0), np.int64)
+    jobs = JobColumns(submit, procs, estimate, none, requests_of_none())
+    return a_pass(
+        PoolList(order, depth, np.empty((2, space), np.int64)),
+        instant,
+        jobs,
+        waiting,
+        parts,
+        started,
+    )
 
 
 @cache
 def pool_pass_apart(a_pass: Callable[..., int]) -> Callable[..., int]:
-    """Return the same pass of a pool over all waiting jobs, which leaves the arrays of the running
-    jobs as they are."""
-
-    @allocating_kernel
-    def apart(
-        order: int,
-        depth: int,
-        space: int,
-        now: int,
-        free: int,
-        scan_from: int,
-        submit: Int64Array,
-        procs: Int64Array,
-        estimate: Int64Array,
-        waiting: Int64Array,
-        ends: Int64Array,
-        amounts: Int64Array,
-        running: int,
-        started: Int64Array,
-    ) -> int:
-        parts = np.empty((4, running + started.shape[0]), np.int64)
-        for place in range(running):
-            parts[END, place], parts[PROCS, place] = ends[place], amounts[place]
-        instant = Instant(now, free, 0, waiting.shape[0], scan_from, running, 0, 0, 0, 0)
-        jobs = JobColumns(submit, procs, estimate, np.empty((0, 0), np.int64))
-        return a_pass(
-            PoolList(order, depth, np.empty((2, space), np.int64)),
-            instant,
-            jobs,
-            waiting,
-            parts,
-            started,
-        )
-
-    return cast(Callable[..., int], apart)
+    """Return :func:`apart` around a pass."""
+    return with_constants(apart, a_pass=a_pass)
 
 
 @cache
@@ -159,7 +170,15 @@ def decide_on_hosts(
     if instant.head == instant.tail or (instant.free == 0 and not memory.is_sticky):
         return 0
     return list_pass(
-        instant, jobs, state.waiting, state.hosts, state.parts, state.started, state.places, memory
+        instant,
+        jobs,
+        state.waiting,
+        state.hosts,
+        state.parts,
+        state.started,
+        state.places,
+        state.begun,
+        memory,
     )
 
 
@@ -172,10 +191,12 @@ def list_pass(
     parts: Int64Array,
     started: Int64Array,
     places: Int64Array,
+    begun: Int64Array,
     memory: HostList,
 ) -> int:
-    """Make one pass over the queue; write the rows that start into ``started`` and their hosts into
-    ``places``, and return their number.  ``hosts``, ``parts``: as for :func:`host_pass`."""
+    """Make one pass over the queue; write the rows that start into ``started`` and where into
+    ``places`` and ``begun``, and return their number.  ``hosts``, ``parts``: as for
+    :func:`host_pass`."""
     looked = looked_through(instant.now, jobs, waiting[instant.head : instant.tail], 0, memory)
     count, kept = host_pass(
         instant,
@@ -189,6 +210,7 @@ def list_pass(
         memory.held,
         started,
         places,
+        begun,
     )
     note_pass(looked, started, count, kept, memory)
     return count
@@ -202,9 +224,16 @@ def list_pass_apart(
     procs: Int64Array,
     estimate: Int64Array,
     asked: Int64Array,
+    of: Int64Array,
+    heads: RecordArray,
+    groups: RecordArray,
+    chunks: Int64Array,
+    sets: Int8Array,
     waiting: Int64Array,
     hosts: Int64Array,
     parts: Int64Array,
+    started: Int64Array,
+    places: Int64Array,
     begun: Int64Array,
     order: int,
     depth: int,
@@ -215,15 +244,16 @@ def list_pass_apart(
     held: Int64Array,
     holders: Int64Array,
 ) -> int:
-    """Make the pass of :func:`list_pass` over all waiting jobs; write the starts and their hosts
-    into ``begun[2, n]``.
+    """Make the pass of :func:`list_pass` over all waiting jobs, with the arrays of ``JobColumns``
+    and ``HostList`` one by one.
 
     A call from Python with named tuples costs twice as much.
     """
     instant = Instant(now, free, 0, waiting.shape[0], 0, parts.shape[1], 0, 0, 0, 0)
     rules = HostList(order, depth, weights, is_stopping, is_sticky, bypasses, held, holders)
-    jobs = JobColumns(submit, procs, estimate, asked)
-    return list_pass(instant, jobs, waiting, hosts, parts, begun[ROW], begun[WHERE], rules)
+    requests = Requests(of, heads, groups, chunks, sets)
+    jobs = JobColumns(submit, procs, estimate, asked, requests)
+    return list_pass(instant, jobs, waiting, hosts, parts, started, places, begun, rules)
 
 
 @allocating_kernel
@@ -255,36 +285,18 @@ def list_pass_of_pool(
 
     ``reserves``: reservations are made even if nothing can start.
     """
-    hosts, begun = np.zeros((2, NAMED, 1), np.int64), np.empty((2, waiting.shape[0]), np.int64)
+    hosts, places = np.zeros((2, NAMED, 1), np.int64), np.empty(waiting.shape[0], np.int64)
+    begun, none = np.empty((0, 0), np.int64), requests_of_none()
+    jobs = JobColumns(submit, procs, estimate, asked, none)
     hosts[FREE, CPUS, 0], hosts[THERE, CPUS, 0] = free, there
-    if not (reserves or fits_any(waiting, asked, hosts)):
+    if not (reserves or fits_any(waiting, jobs, hosts)):
         return 0
     parts = np.zeros((AMOUNTS + NAMED, running), np.int64)
     for place in range(running):
         parts[END, place], parts[PROCS, place] = ends[place], amounts[place]
-    count = list_pass_apart(
-        now,
-        free,
-        submit,
-        procs,
-        estimate,
-        asked,
-        waiting,
-        hosts,
-        parts,
-        begun,
-        order,
-        depth,
-        weights,
-        is_stopping,
-        is_sticky,
-        bypasses,
-        held,
-        holders,
-    )
-    for place in range(count):
-        started[place] = begun[ROW, place]
-    return count
+    instant = Instant(now, free, 0, waiting.shape[0], 0, running, 0, 0, 0, 0)
+    rules = HostList(order, depth, weights, is_stopping, is_sticky, bypasses, held, holders)
+    return list_pass(instant, jobs, waiting, hosts, parts, started, places, begun, rules)
 
 
 @allocating_kernel
@@ -294,7 +306,7 @@ def start_in_order(
     """Make one pass over waiting rows in the given order: start what fits with the reservations of
     the first ``depth`` others.
 
-    The starts are in ``state.started`` and ``state.places``; return their number.
+    The starts are in ``state.started``, ``state.places`` and ``state.begun``; return their number.
     """
     reserved = np.empty((3, min(depth, rows.shape[0])), np.int64)
     return host_pass(
@@ -309,6 +321,7 @@ def start_in_order(
         reserved,
         state.started,
         state.places,
+        state.begun,
     )[0]
 
 

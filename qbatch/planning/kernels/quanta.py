@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from qbatch.planning.kernels import tables
-from qbatch.planning.kernels.host_pass import all_free, most_free, taken
+from qbatch.planning.kernels.availability import ONE_CHUNK, asks
+from qbatch.planning.kernels.host_pass import all_free, most_free
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.lists import HostList, forget_holders, list_pass
 from qbatch.planning.kernels.order import is_less, stable_order
@@ -193,11 +194,19 @@ def decide_quanta(
         shown = show_running(now, shown, jobs, state, done, memory)
         seen = Instant(now, free, instant.head, instant.tail, 0, shown, 0, 0, 0, 0)
         started = list_pass(
-            seen, jobs, state.waiting, hosts, memory.parts, state.started, state.places, inner
+            seen,
+            jobs,
+            state.waiting,
+            hosts,
+            memory.parts,
+            state.started,
+            state.places,
+            state.begun,
+            inner,
         )
         for place in range(started):
             row, host = state.started[place], state.places[place]
-            held = taken(MEMORY, row, host, jobs.asked, hosts)
+            held = asks(ONE_CHUNK, row, MEMORY, host, jobs, hosts)
             book(hosts, host, -jobs.procs[row], -held)
             write(START, row, host, jobs.procs[row], held, -1, count, state)
             quanta.had[row] = max(quanta.had[row], 0)  # no longer on trial

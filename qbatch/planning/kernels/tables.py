@@ -64,7 +64,11 @@ PROCS, HELD = AMOUNTS + CPUS, AMOUNTS + MEMORY
 """Rows of ``parts``: processors and memory."""
 
 SINCE, OF_ROW = -2, -1
-"""The last rows of ``parts``, if jobs are interrupted: since when the job runs, and its row."""
+"""The last rows of ``parts``, if jobs are interrupted or on several hosts: since when the job runs,
+and its row."""
+
+SPREAD = -1
+"""The host of a job that has parts on several hosts."""
 
 
 def record(*names: str, kind: type = np.int64) -> np.dtype[Any]:
@@ -140,6 +144,40 @@ ACTION = record(
 """An action of a policy that interrupts jobs."""
 
 
+REQUEST = record(
+    "first",  # the index of its first group.
+    "groups",  # and their number; 0: it contradicts itself, and never fits.
+    "procs",  # processors of all its chunks.
+    "is_scattered",  # whether each chunk goes to a different host.
+    "is_exclusive",  # whether it takes whole hosts, which no other job uses.
+    "is_mixed",  # whether two of its groups may be on one host.
+    "is_tight",  # whether hosts matter to it (:func:`qbatch.planning.requests.is_loose`).
+)
+"""What equal jobs ask for: groups of equal chunks, in the order in which they are placed."""
+
+GROUP = record("count", "hosts")
+"""Equal chunks, each inside one host: their number, and the row of ``Requests.sets`` with the hosts
+on which they may be (-1: any)."""
+
+
+class Requests(NamedTuple):
+    """The requests of jobs that are chunks over several hosts.
+
+    ``of[R]``: the index in ``heads`` of each job's request.  ``heads`` of ``REQUEST``, ``groups``
+    of ``GROUP``.  ``amounts[G, N]``: what one chunk of each group takes, by resource.  ``sets[S,
+    H]``: sets of hosts, 1 for those that belong to them.
+
+    All are empty where each job is one chunk, inside one host: then ``JobColumns.asked`` is that
+    chunk.
+    """
+
+    of: Int64Array
+    heads: RecordArray
+    groups: RecordArray
+    amounts: Int64Array
+    sets: Int8Array
+
+
 class JobColumns(NamedTuple):
     """What the jobs ask for, ``[R]`` each; ``submit`` ascends.  ``asked[N, R]``: by resource,
     including processors; it is empty if hosts do not matter."""
@@ -148,6 +186,18 @@ class JobColumns(NamedTuple):
     procs: Int64Array
     estimate: Int64Array
     asked: Int64Array
+    requests: Requests
+
+
+def no_requests() -> Requests:
+    """Return the requests of jobs that are one chunk each."""
+    return Requests(
+        np.empty(0, np.int64),
+        np.empty(0, REQUEST),
+        np.empty(0, GROUP),
+        np.empty((0, 0), np.int64),
+        np.empty((0, 0), np.int8),
+    )
 
 
 class LogTable(NamedTuple):
@@ -177,8 +227,10 @@ class StateTables(NamedTuple):
 
     ``counts[1]``: of ``COUNTS``.  ``endings[., 2]``: a heap of ends, instant and row (:mod:`heap`).
     ``waiting[R]``: the waiting rows in order of sequence, in use from ``head`` to ``tail``.
-    ``parts[2 + N, P]``. ``hosts[2, N, H]``.  ``started[P]``, ``places[P]``: the rows that start in
-    a pass, and their hosts. ``ended[P]``, ``stopped[P]``, ``returned[P]``: the rows that ended in
+    ``parts[2 + N, P]``; where jobs have requests, and where they are interrupted, ``parts[4 + N,
+    P]``.  ``hosts[2, N, H]``.  ``started[P]``, ``places[P]``: the rows that start in a pass, and
+    their hosts; where that is ``SPREAD``, the parts of the job are in ``begun[4 + N, P]``, in the
+    order of the starts.  ``ended[P]``, ``stopped[P]``, ``returned[P]``: the rows that ended in
     this round, that were suspended because their time was over, and that came back from a trial
     run. Only if jobs are interrupted: ``runs[R]`` of ``RUN``; ``running[P]``, the running rows,
     ascending; ``intervals[.]`` of ``INTERVAL``; ``actions[.]`` of ``ACTION``.
@@ -191,6 +243,7 @@ class StateTables(NamedTuple):
     hosts: Int64Array
     started: Int64Array
     places: Int64Array
+    begun: Int64Array
     ended: Int64Array
     stopped: Int64Array
     returned: Int64Array

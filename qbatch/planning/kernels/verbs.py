@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qbatch.planning.kernels import heap
-from qbatch.planning.kernels.host_pass import taken
+from qbatch.planning.kernels.availability import ONE_CHUNK, asks
 from qbatch.planning.kernels.jit import inlined_kernel, kernel
 from qbatch.planning.kernels.order import first_from
 from qbatch.planning.kernels.profile import FOREVER
@@ -32,6 +32,7 @@ from qbatch.planning.kernels.tables import (
     RESIZE,
     RETURN,
     SINCE,
+    SPREAD,
     SUSPEND,
     THERE,
     TRY,
@@ -143,88 +144,103 @@ def leave_part(parts: Int64Array, count: int) -> None:
 
 
 @kernel
-def book_job(row: int, host: int, sign: int, asked: Int64Array, hosts: Int64Array) -> None:
-    """Give what a job has back to its host (``sign`` 1), or take it (-1)."""
+def book_job(row: int, host: int, sign: int, jobs: JobColumns, hosts: Int64Array) -> None:
+    """Give what a job has back to its one host (``sign`` 1), or take it (-1)."""
     for resource in range(hosts.shape[1]):
-        hosts[FREE, resource, host] += sign * taken(resource, row, host, asked, hosts)
+        hosts[FREE, resource, host] += sign * asks(ONE_CHUNK, row, resource, host, jobs, hosts)
 
 
 @kernel
 def write_part(
     row: int,
     host: int,
-    end: int,
+    since: int,
     place: int,
-    asked: Int64Array,
+    jobs: JobColumns,
     hosts: Int64Array,
     parts: Int64Array,
 ) -> None:
-    """Write the part of a job on its host."""
-    parts[END, place], parts[HOST, place] = end, host
+    """Write the part of a job on its one host, where it runs since an instant."""
+    parts[END, place], parts[HOST, place] = since + jobs.estimate[row], host
+    if parts.shape[0] > AMOUNTS + hosts.shape[1]:
+        parts[SINCE, place], parts[OF_ROW, place] = since, row
     for resource in range(hosts.shape[1]):
-        parts[AMOUNTS + resource, place] = taken(resource, row, host, asked, hosts)
+        parts[AMOUNTS + resource, place] = asks(ONE_CHUNK, row, resource, host, jobs, hosts)
 
 
 @inlined_kernel
 def give_back(
     row: int,
-    running: int,
     has_parts: bool,
     jobs: JobColumns,
     state: StateTables,
     done: ScheduleTable,
 ) -> None:
-    """Give back to its host what an ending job had; ``running``: the number of running jobs, with
-    it."""
-    host = done.host[row]
-    book_job(row, host, 1, jobs.asked, state.hosts)
+    """Give back to its hosts what an ending job had."""
+    host, counts = done.host[row], state.counts[0]
+    if jobs.requests.of.shape[0] > 0:
+        end = done.start[row] + jobs.estimate[row]
+        gone = take_out(row, end, counts, state.parts)
+        book_parts(gone, 1, CPUS, True, counts, state.parts, state.hosts)
+        return
+    book_job(row, host, 1, jobs, state.hosts)
     if has_parts:
-        write_part(
-            row,
-            host,
-            done.start[row] + jobs.estimate[row],
-            running,
-            jobs.asked,
-            state.hosts,
-            state.parts,
-        )
-        leave_part(state.parts, running)
+        write_part(row, host, done.start[row], counts.parts, jobs, state.hosts, state.parts)
+        leave_part(state.parts, counts.parts)
+        counts.parts -= 1
 
 
 @inlined_kernel
 def take(
-    row: int,
-    host: int,
-    running: int,
+    turn: int,
+    first: int,
     now: int,
     has_parts: bool,
     jobs: JobColumns,
     state: StateTables,
     done: ScheduleTable,
-) -> None:
-    """Take from a host what a starting job needs; ``running``: the number of running jobs, without
-    it."""
+) -> int:
+    """Take from its hosts what the job of a start needs, the ``turn``-th of a pass.
+
+    ``first``: how many of ``begun`` are of earlier starts.  Return the same with this start.
+    """
+    row, host, counts = state.started[turn], state.places[turn], state.counts[0]
+    parts, begun, hosts = state.parts, state.begun, state.hosts
     done.host[row] = host
-    book_job(row, host, -1, jobs.asked, state.hosts)
+    if host == SPREAD:
+        done.host[row] = begun[HOST, first]
+        while first < begun.shape[1] and begun[OF_ROW, first] == row:
+            for field in range(parts.shape[0]):
+                parts[field, counts.parts] = begun[field, first]
+            parts[SINCE, counts.parts] = now
+            for resource in range(hosts.shape[1]):
+                hosts[FREE, resource, begun[HOST, first]] -= begun[AMOUNTS + resource, first]
+            enter_part(parts, counts.parts)
+            counts.parts += 1
+            first += 1
+        return first
+    book_job(row, host, -1, jobs, hosts)
     if has_parts:
-        write_part(
-            row, host, now + jobs.estimate[row], running, jobs.asked, state.hosts, state.parts
-        )
-        enter_part(state.parts, running)
+        write_part(row, host, now, counts.parts, jobs, hosts, parts)
+        enter_part(parts, counts.parts)
+        counts.parts += 1
+    return first
 
 
 @kernel
 def has_room(count: int, jobs: JobColumns, state: StateTables) -> bool:
     """Return whether the host of the last of ``count + 1`` starts has enough for it and the earlier
-    starts there."""
+    starts there.  The passes of qbatch alone start jobs that have requests."""
     host, hosts = state.places[count], state.hosts
+    if jobs.requests.of.shape[0] > 0:
+        return bool(host == SPREAD)
     if host < 0 or host >= hosts.shape[2]:
         return False
     for resource in range(hosts.shape[1]):
         free = hosts[FREE, resource, host]
         for place in range(count + 1):
             if state.places[place] == host:
-                free -= taken(resource, state.started[place], host, jobs.asked, hosts)
+                free -= asks(ONE_CHUNK, state.started[place], resource, host, jobs, hosts)
         if free < 0:
             return False
     return True

@@ -1,45 +1,55 @@
-"""Hosts that each hold whole jobs, with resources: the pass over hosts, and profiles of each host.
+"""Hosts with named amounts: jobs are inside one of them, or are chunks over several.
 
-A job starts on the host with the fewest free processors, then in host order (docs/spec/papers.md
-3.7).
+A job inside one host takes the host with the fewest free processors, then in host order
+(docs/spec/papers.md 3.7).  Chunks go to hosts in their order (docs/spec/production.md 1.3).
+
+**Where hosts do not matter.**  A chunk of one processor that needs nothing else and names no host
+goes to any free processor.  Suppose every waiting job is made of such chunks, and asks neither to
+share hosts nor to have them alone (:func:`qbatch.planning.requests.is_loose`).  Then a job fits
+exactly if enough processors are free, at any instant, however the jobs before it were placed.  The
+passes and the plan are those of one pool, and hosts are chosen only at the start.  The choice is
+made again in every pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 import numpy as np
 
-from qbatch.model.actions import Allocation, Chunk, Start, amounts_of, outside
-from qbatch.model.job import Job
-from qbatch.model.machine import Host, Machine, memory_text
+from qbatch.model.actions import Allocation, Chunk, Start
+from qbatch.model.job import ChunkRequest, Job
+from qbatch.model.machine import Host, Machine, memory_text, one_host
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels import host_pass
 from qbatch.planning.kernels.entries import entry_to
-from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import CPUS, FREE, MEMORY, THERE
-from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.resources.placed_plan import PlacedPlan
-from qbatch.planning.view import Named, Plan, Profile, ResourceModel
+from qbatch.planning.kernels.tables import (
+    AMOUNTS,
+    CPUS,
+    FREE,
+    HOST,
+    MEMORY,
+    THERE,
+    Requests,
+)
+from qbatch.planning.kernels.types import BoolArray, Int64Array
+from qbatch.planning.placement import fill, give_on, parts_as_ranges, place_chunks
+from qbatch.planning.requests import can_share_one_host, is_scattered, packed, requested
+from qbatch.planning.resources.host_plan import PlacedPlan
+from qbatch.planning.resources.host_profile import HostProfile
+from qbatch.planning.resources.pool import PoolModel
+from qbatch.planning.resources.pool_plan import PoolPlan
+from qbatch.planning.view import Named, Plan, Profile, Reserved, ResourceModel, View, jobs_of
 
-_fits_any, _fill = entry_to(host_pass.fits_any), entry_to(host_pass.fill_profiles)
-_add, _earliest = entry_to(host_pass.add_part), entry_to(host_pass.earliest_start)
-_start_host = entry_to(host_pass.start_host)
-
-_NOT_RESERVED, _NO_PROFILES = np.zeros(0, np.bool_), np.zeros((0, 0, 2, 0), np.int64)
-"""What a placement that minds no reservation passes on."""
-
-_SEGMENTS = 64
-"""Initial space of a profile."""
+_fits_any, _start_host = entry_to(host_pass.fits_any), entry_to(host_pass.start_host)
 
 
 class HostModel(ResourceModel):
-    """Hosts with or without memory and named resources; every job is inside one of them."""
+    """Hosts with processors, memory and named resources; a job is inside one, or chunks over
+    several."""
 
     __slots__ = ("_hosts",)
-
-    spans = False
 
     @staticmethod
     def allocation(
@@ -49,15 +59,16 @@ class HostModel(ResourceModel):
         job: Job,
         free_resources: Named = (),
     ) -> Allocation:
-        named = machine.amounts(job.resources)
-        asked = np.array([(job.procs,), (job.memory,), *((amount,) for amount in named)], np.int64)
+        if machine.chunked:
+            return place_chunks(machine, (free, free_memory, *free_resources), job)
+        asked = np.array([(job.procs, job.memory, *machine.amounts(job.resources))], np.int64).T
         hosts = np.array([(free, free_memory, *free_resources), machine.there], np.int64)
-        host = int(_start_host(0, 0, 0, asked, hosts, _NOT_RESERVED, _NO_PROFILES))
+        host = int(_start_host(np.ascontiguousarray(asked), hosts))
         return (_part(machine, job, host),) if host >= 0 else ()
 
     @staticmethod
     def widest(machine: Machine, free: Sequence[int]) -> int:
-        return max(free, default=0)
+        return sum(free) if machine.chunked else max(free, default=0)
 
     @staticmethod
     def places(machine: Machine) -> tuple[Host, ...]:
@@ -65,23 +76,116 @@ class HostModel(ResourceModel):
 
     @staticmethod
     def new_plan(machine: Machine) -> Plan:
-        return PlacedPlan()
+        """Return an empty plan; of chunks, for one pool until a job asks for hosts."""
+        return ChunkPlan(machine.procs) if machine.chunked else PlacedPlan()
 
     @staticmethod
-    def replayed_as(machine: Machine, *, is_planned: bool) -> Machine | None:
-        """Return the machine; None for plans: there is no loop over hosts."""
-        return None if is_planned else machine
+    def replayed_as(machine: Machine) -> Machine:
+        """Return the machine, or one pool if hosts do not matter to the jobs of a log."""
+        if machine.chunked and not (machine.counts_memory or machine.resources):
+            return one_host(machine.procs)
+        return machine
+
+    def whole(self) -> ResourceModel:
+        """Return one pool while hosts matter to none of the waiting jobs."""
+        return PoolModel(self.view) if are_loose(self.view) else self
+
+    def requests(self) -> Requests:
+        view = self.view
+        return super().requests() if view.requests is None else view.requests.arrays
 
     def fits_any(self, rows: Int64Array) -> bool:
-        return bool(_fits_any(rows, self.view.window.long_columns.asked, self.hosts()))
+        if self.view.machine.chunked:
+            return super().fits_any(rows)
+        return bool(_fits_any(rows, jobs_of(self.view), self.hosts()))
 
     def profile(self, *, is_of_plan: bool = False) -> Profile:
-        return HostProfiles(self, is_of_plan=is_of_plan)
+        whole = self if is_of_plan else self.whole()
+        return HostProfile(self, is_of_plan=is_of_plan) if whole is self else whole.profile()
+
+    def start(self, row: int, allocation: Allocation) -> Start:
+        """Return the start of a row; the engine fills the hosts in their order while hosts do not
+        matter."""
+        return Start(row) if are_loose(self.view) else Start(row, allocation)
+
+    def starts(
+        self, rows: list[int], places: list[int], begun: Int64Array | None = None
+    ) -> list[Start]:
+        view = self.view
+        if not view.machine.chunked:
+            return [
+                Start(row, (_part(view.machine, view.jobs[row], place),))
+                for row, place in zip(rows, places, strict=True)
+            ]
+        if begun is None:
+            return place_in_order(view, rows)
+        starts, first = [], 0
+        of_row = begun[-1].tolist()
+        for row in rows:
+            last = first
+            while of_row[last] == row:
+                last += 1
+            amounts = begun[AMOUNTS:-2, first:last]
+            starts.append(Start(row, parts_as_ranges(begun[HOST, first:last].tolist(), amounts)))
+            first = last
+        return starts
+
+    def holders(self, job: Job) -> BoolArray:
+        hosts = self.view.machine.hosts
+        if not self.view.machine.chunked:
+            return super().holders(job)
+        whole = () if is_scattered(job) else packed(requested(job))
+        return np.array(
+            [
+                host.could_hold(chunk.procs, chunk.memory, chunk.resources)
+                and chunk.host in (-1, place)
+                for chunk in whole
+                for place, host in enumerate(hosts)
+            ]
+            or [False] * len(hosts)
+        )
+
+    def is_apart(self, job: Job) -> bool:
+        return self.view.machine.chunked and not can_share_one_host(job)
 
     def hold_up(
-        self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool
+        self,
+        by: str,
+        job: Job,
+        order: Int64Array,
+        ahead: list[int],
+        depth: int,
+        reserved: list[Reserved],
     ) -> Reason:
-        """Return that no host can hold the job for as long as it asks."""
+        """Return that the hosts do not hold the job, or which job a start would delay."""
+        if not self.view.machine.chunked:
+            return self._no_host(by, job)
+        view = self.view
+        numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
+        if not ahead or not self.fits(job):
+            parts = " + ".join(_text(view, chunk) for chunk in requested(job))
+            whole = " on whole hosts" if job.is_exclusive else ""
+            text = (
+                f"its chunks ({parts}, {job.placing}{whole}) do not fit what the open hosts "
+                "have free"
+            )
+            return Reason("hosts", by, text, {**numbers, "most_free": max(view.free)})
+        if len(reserved) != 1:
+            text = (
+                f"would delay one of the first {depth} jobs in the queue, which have reservations"
+            )
+            return Reason("reservation", by, text, numbers, (ahead[0],))
+        (head, _, at) = reserved[0]
+        text = (
+            f"would delay job {view.jobs[head].number}, which is to start by {at / 1e6:.15g} s: it "
+            "would run until "
+            f"{(view.now + job.estimate) / 1e6:.15g} s on hosts that this job needs then"
+        )
+        numbers |= {"shadow": at, "expected_end": view.now + job.estimate}
+        return Reason("reservation", by, text, numbers, (head,))
+
+    def _no_host(self, by: str, job: Job) -> Reason:
+        """Return that no host can hold a job for as long as it asks."""
         memory = [f"{memory_text(job.memory)} of memory"] if job.memory else []
         *parts, last = (
             f"{job.procs} processors",
@@ -116,60 +220,85 @@ class HostModel(ResourceModel):
                 self._hosts[THERE, CPUS, list(view.closed)] = 0
         return self._hosts.copy()
 
-    def starts(self, rows: list[int], places: list[int]) -> list[Start]:
-        return [
-            Start(row, (self.part(row, place),)) for row, place in zip(rows, places, strict=True)
-        ]
 
-    def part(self, row: int, host: int) -> Chunk:
-        """Return the chunk of a row on a host: what it asks for, and memory only if it is
-        counted."""
-        return _part(self.view.machine, self.view.jobs[row], host)
+def are_loose(view: View) -> bool:
+    """Return whether hosts matter to none of the waiting jobs."""
+    return view.requests is not None and view.requests.are_loose(view.queue)
+
+
+def place_in_order(view: View, rows: Sequence[int]) -> list[Start]:
+    """Return the starts of loose jobs, each on the first free processors, hosts in their order."""
+    if not rows:
+        return []
+    free, procs = list(view.free), view.columns.procs
+    starts = []
+    for row in rows:
+        found = fill(free, int(procs[row]))
+        for chunk in found:
+            give_on(free, chunk, -chunk.procs)
+        starts.append(Start(row, found))
+    return starts
 
 
 def _part(machine: Machine, job: Job, host: int) -> Chunk:
+    """Return what a job takes on its one host: what it asks for, and memory only if it is
+    counted."""
     memory = job.memory if machine.hosts[host].memory else 0
     return Chunk(host, job.procs, memory, resources=machine.amounts(job.resources))
 
 
-class HostProfiles(Profile):
-    """Profiles of every host, ``[H, N, 2, space]``: what the running jobs leave, less what is
-    reserved.
+def _text(view: View, chunk: ChunkRequest) -> str:
+    where = f" on {view.machine.hosts[chunk.host].name}" if chunk.host >= 0 else ""
+    amounts = [f"{chunk.count}x{chunk.procs} processors"]
+    if chunk.memory:
+        amounts.append(memory_text(chunk.memory))
+    amounts += [f"{amount} {name}" for name, amount in chunk.resources]
+    return " and ".join(amounts) + where
 
-    Ties between hosts are broken by the processors that are free now, and what is reserved from now
-    on is taken to start now.  ``is_of_plan``: it is not.
-    """
 
-    def __init__(self, model: HostModel, *, is_of_plan: bool) -> None:
-        self._model, self._is_of_plan, view = model, is_of_plan, model.view
-        self._hosts, self._asked = model.hosts(), view.window.long_columns.asked
-        _, resources, hosts = self._hosts.shape
-        self._free = np.empty((hosts, resources, 2, _SEGMENTS), np.int64)
-        _fill(view.now, self._hosts, np.empty((2 + resources, 0), np.int64), 0, self._free)
-        for run in view.running.values():
-            # A job that ends on a closed host gives nothing back.
-            self._add(outside(run.allocation, view.closed), view.expected_end(run), FOREVER, 1)
+class ChunkPlan:
+    """A plan of one pool while hosts matter to no job, else one with hosts, until no job waits."""
 
-    def change(self, allocation: Allocation, start: int, end: int, sign: int) -> None:
-        if start <= self._model.view.now < end and not self._is_of_plan:
-            for host, procs, *_ in amounts_of(allocation):
-                self._hosts[FREE, CPUS, host] += sign * procs
-        self._add(allocation, start, end, sign)
+    def __init__(self, procs: int) -> None:
+        self.procs = procs
+        self.inner: PoolPlan | PlacedPlan = PoolPlan(procs)
+        self.was_late = False
 
-    def _add(self, allocation: Allocation, start: int, end: int, sign: int) -> None:
-        for host, *amounts in amounts_of(allocation):
-            given = np.zeros(self._hosts.shape[1], np.int64)
-            given[: len(amounts)] = amounts
-            while not _add(host, start, end, sign, given, self._hosts, self._free):
-                longer = np.empty((*self._free.shape[:3], 2 * self._free.shape[3]), np.int64)
-                longer[..., : self._free.shape[3]] = self._free
-                self._free = longer
+    @property
+    def ends(self) -> Mapping[int, int]:
+        return self.inner.ends
 
-    def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
-        """Return the first instant from which a row fits on a host for ``duration``, and where
-        (``FOREVER``: never).
+    def follow(self, view: View) -> None:
+        """Bring the plan up to date, and choose which of the two plans to use."""
+        self.inner.follow(view)
+        is_loose = are_loose(view)
+        if isinstance(self.inner, PoolPlan) and not is_loose:
+            placed = PlacedPlan()
+            placed.ends = dict(self.inner.ends)
+            placed.take_over(view, self.inner.planned(), self.inner.promises_to(view))
+            self.inner = placed
+        elif isinstance(self.inner, PlacedPlan) and is_loose and not self.inner.plan:
+            pool = PoolPlan(self.procs)
+            pool.begin(view, self.inner.promises)
+            self.inner = pool
 
-        Ties: the fewest processors free now, then host order.
-        """
-        start, host = _earliest(row, not_before, duration, self._asked, self._hosts, self._free)
-        return int(start), (self._model.part(row, int(host)),) if start < FOREVER else ()
+    def start_over(self, view: View) -> None:
+        self.inner.start_over(view)
+
+    def rebuild(self, view: View) -> None:
+        self.inner.rebuild(view)
+
+    def compress(self, how: str, view: View) -> None:
+        self.inner.compress(how, view)
+
+    def arrive(self, view: View) -> None:
+        self.inner.arrive(view)
+
+    def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
+        news, due, upcoming = self.inner.hand_out(view)
+        if due and isinstance(self.inner, PoolPlan):
+            due = place_in_order(view, [start.row for start in due])
+        return news, due, upcoming
+
+    def planned_start(self, row: int) -> int:
+        return self.inner.planned_start(row)

@@ -11,14 +11,14 @@ from qbatch.model.actions import Allocation, Chunk, Start, procs_of
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine
 from qbatch.model.reasons import Reason
-from qbatch.planning.chunks import fill
 from qbatch.planning.kernels import profile as profiles
 from qbatch.planning.kernels.entries import entries_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import CPUS, END, FREE, PROCS, THERE
 from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.placement import fill
 from qbatch.planning.resources.pool_plan import PoolPlan
-from qbatch.planning.view import Named, Plan, Profile, ResourceModel, Run, View
+from qbatch.planning.view import Named, Plan, Profile, Reserved, ResourceModel, Run, View
 
 _profiles = entries_to(profiles)
 
@@ -53,7 +53,7 @@ class PoolModel(ResourceModel):
         return PoolPlan(machine.procs)
 
     @staticmethod
-    def replayed_as(machine: Machine, *, is_planned: bool) -> Machine | None:
+    def replayed_as(machine: Machine) -> Machine:
         return machine
 
     def start(self, row: int, allocation: Allocation) -> Start:
@@ -64,7 +64,13 @@ class PoolModel(ResourceModel):
         return _PoolProfile(self.view)
 
     def hold_up(
-        self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool
+        self,
+        by: str,
+        job: Job,
+        order: Int64Array,
+        ahead: list[int],
+        depth: int,
+        reserved: list[Reserved],
     ) -> Reason:
         """Return which job a start would delay, and until when enough processors are free."""
         view, head = self.view, self.view.jobs[ahead[0]]

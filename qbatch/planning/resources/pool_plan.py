@@ -13,7 +13,7 @@ from qbatch.planning.kernels import plan as plan_kernels
 from qbatch.planning.kernels import profile
 from qbatch.planning.kernels.entries import entries_to, entry_to, uncompiled
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.resources.placed_plan import booked_end, odd_ends
+from qbatch.planning.resources.host_plan import booked_end, odd_ends
 from qbatch.planning.view import View
 
 plan = entries_to(plan_kernels)
@@ -34,7 +34,7 @@ class PoolPlan:
     """
 
     ends: Mapping[int, int] = MappingProxyType({})
-    """See :func:`qbatch.planning.resources.placed_plan.odd_ends`."""
+    """See :func:`qbatch.planning.resources.host_plan.odd_ends`."""
 
     def __init__(self, procs: int) -> None:
         self.procs = procs

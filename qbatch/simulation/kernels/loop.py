@@ -140,7 +140,7 @@ def run_rounds(  # noqa: PLR0915, it is one thought
                     if READS == ENDS:
                         leave(ends, amounts, active, start[row] + estimate[row], procs[row])
                     if HAS_HOSTS:
-                        give_back(row, active, READS == PARTS, jobs, state, done)
+                        give_back(row, READS == PARTS, jobs, state, done)
                     if READS_ENDED:
                         state.ended[ended] = row
                     active -= 1
@@ -163,8 +163,9 @@ def run_rounds(  # noqa: PLR0915, it is one thought
             if STOPS:
                 counts.decided, counts.ended = 0, ended
                 break
+            parts = counts.parts if HAS_HOSTS and READS == PARTS else active
             instant = Instant(
-                now, free, head, tail, scan_from, active, first_arrived, arrived, ended, returned
+                now, free, head, tail, scan_from, parts, first_arrived, arrived, ended, returned
             )
             if HAS_TIMERS:
                 counts.timer = FOREVER
@@ -182,14 +183,14 @@ def run_rounds(  # noqa: PLR0915, it is one thought
                 longest = max(longest, tail - head)
             if IS_CHECKED:
                 count = count_allowed(count, arrived, free, HAS_HOSTS, jobs, state, done)
-            last = NO_JOB
+            last, begun = NO_JOB, 0
             for place in range(count):
                 row = started[place]
                 last = max(last, row)
                 start[row] = now
                 free -= procs[row]
                 if HAS_HOSTS:
-                    take(row, state.places[place], active, now, READS == PARTS, jobs, state, done)
+                    begun = take(place, begun, now, READS == PARTS, jobs, state, done)
                 heap.push(endings, active, now + run[row], row)
                 active += 1
             if HAS_QUEUE and count > 0:

@@ -1,0 +1,481 @@
+"""What is free on each host over time, and when and where the chunks of a job fit (the rules are
+those of docs/spec/production.md 1.3).
+
+A job is groups of equal chunks, each chunk inside one host (:class:`.tables.Requests`).  A job
+without a request is one chunk, of its own columns.  Of a group, ``k`` chunks fit a host over an
+interval, where ``k`` is the least of *free // asked* over the segments of the interval and over the
+resources.  Groups are placed in their order, without backtracking: what one takes is not free for
+the next.  The hosts of a request are tried in file order; a job that is one chunk goes to the host
+with the fewest processors free now, ties in file order.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.tables import (
+    AMOUNTS,
+    CPUS,
+    END,
+    FREE,
+    GROUP,
+    HOST,
+    MEMORY,
+    REQUEST,
+    THERE,
+    JobColumns,
+    Requests,
+)
+from qbatch.planning.kernels.types import Int64Array
+
+CHUNKS = HOST
+"""The row of ``taken`` with the number of chunks on each host."""
+
+ONE_CHUNK = -1
+"""The group of a job without a request: one chunk of what the job's columns ask for."""
+
+
+class Availability(NamedTuple):
+    """The free amounts of each host, as segments of time.
+
+    ``times[H, S]``: the begin of each segment, of which ``used[H]`` are in use; the last extends
+    for ever.  ``level[H, S, N]``: what is free in it, by resource.  ``booked[H]``: whether
+    something is booked there after now.
+    """
+
+    times: Int64Array
+    level: Int64Array
+    used: Int64Array
+    booked: Int64Array
+
+
+@allocating_kernel
+def new_availability(hosts: int, resources: int, space: int) -> Availability:
+    """Return the tables for some hosts, not filled, with space for ``space`` segments of each."""
+    return Availability(
+        np.zeros((hosts, space), np.int64),
+        np.zeros((hosts, space, resources), np.int64),
+        np.zeros(hosts, np.int64),
+        np.zeros(hosts, np.int64),
+    )
+
+
+@allocating_kernel
+def with_space(free: Availability, host: int) -> Availability:
+    """Return tables in which a host has space for two more segments: these, or longer copies."""
+    space = free.times.shape[1]
+    if free.used[host] + 2 <= space:
+        return free
+    longer = new_availability(free.used.shape[0], free.level.shape[2], 2 * space + 2)
+    for each in range(free.used.shape[0]):
+        longer.used[each], longer.booked[each] = free.used[each], free.booked[each]
+        for segment in range(free.used[each]):
+            longer.times[each, segment] = free.times[each, segment]
+            for resource in range(free.level.shape[2]):
+                longer.level[each, segment, resource] = free.level[each, segment, resource]
+    return longer
+
+
+@kernel
+def segment_at(free: Availability, host: int, instant: int) -> int:
+    """Return the number of the segment that contains an instant; 0 for an instant before all."""
+    low, high = 0, free.used[host]
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if free.times[host, middle] <= instant:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _break_at(free: Availability, host: int, instant: int) -> int:
+    """Make an instant the begin of a segment; return its number (0 if it is before all)."""
+    segment = segment_at(free, host, instant)
+    if free.times[host, segment] >= instant:
+        return segment
+    segment += 1
+    for place in range(free.used[host], segment, -1):
+        free.times[host, place] = free.times[host, place - 1]
+        for resource in range(free.level.shape[2]):
+            free.level[host, place, resource] = free.level[host, place - 1, resource]
+    free.times[host, segment] = instant
+    for resource in range(free.level.shape[2]):
+        free.level[host, segment, resource] = free.level[host, segment - 1, resource]
+    free.used[host] += 1
+    return segment
+
+
+@kernel
+def add(
+    free: Availability, host: int, start: int, end: int, sign: int, table: Int64Array, column: int
+) -> None:
+    """Give the amounts of a part back to its host over ``[start, end)`` (``sign`` 1), or take them
+    (-1).
+
+    ``table``, ``column``: the amounts, by resource, in the rows from ``AMOUNTS`` on.  The host has
+    space for two more segments.
+    """
+    if end <= start:
+        return
+    first = _break_at(free, host, start)
+    last = _break_at(free, host, end) if end < FOREVER else free.used[host]
+    for segment in range(first, last):
+        for resource in range(free.level.shape[2]):
+            free.level[host, segment, resource] += sign * table[AMOUNTS + resource, column]
+
+
+@allocating_kernel
+def fill(
+    free: Availability, now: int, hosts: Int64Array, parts: Int64Array, running: int
+) -> Availability:
+    """Fill the tables: what is free now, and what each part of the running jobs gives back at its
+    end.
+
+    ``parts``: those of which ``running`` are in use, in order of expected end.
+    """
+    for host in range(hosts.shape[2]):
+        free.used[host], free.times[host, 0], free.booked[host] = 1, now, 0
+        for resource in range(hosts.shape[1]):
+            free.level[host, 0, resource] = hosts[FREE, resource, host]
+    for part in range(running):
+        host = parts[HOST, part]
+        free = with_space(free, host)
+        add(free, host, max(parts[END, part], now), FOREVER, 1, parts, part)
+    return free
+
+
+@allocating_kernel
+def change(parts: Int64Array, start: int, end: int, sign: int, free: Availability) -> Availability:
+    """Give parts back to their hosts over ``[start, end)`` (``sign`` 1), or take them (-1)."""
+    for part in range(parts.shape[1]):
+        free = with_space(free, parts[HOST, part])
+        if sign < 0:
+            free.booked[parts[HOST, part]] = 1
+        add(free, parts[HOST, part], start, end, sign, parts, part)
+    return free
+
+
+@allocating_kernel
+def requests_of_none() -> Requests:
+    """Return the requests of jobs that are one chunk each (:func:`.tables.no_requests`)."""
+    return Requests(
+        np.empty(0, np.int64),
+        np.empty(0, REQUEST),
+        np.empty(0, GROUP),
+        np.empty((0, 0), np.int64),
+        np.empty((0, 0), np.int8),
+    )
+
+
+@kernel
+def groups_of(row: int, jobs: JobColumns) -> tuple[int, int]:
+    """Return the first group of a job's request, and the one after its last."""
+    if jobs.requests.of.shape[0] == 0:
+        return ONE_CHUNK, ONE_CHUNK + 1
+    head = jobs.requests.heads[jobs.requests.of[row]]
+    return head.first, head.first + head.groups
+
+
+@kernel
+def is_mixed(row: int, jobs: JobColumns) -> bool:
+    """Return whether two groups of a job may be on one host.
+
+    Only then may a job that did not fit fit when less is free.
+    """
+    if jobs.requests.of.shape[0] == 0:
+        return False
+    return bool(jobs.requests.heads[jobs.requests.of[row]].is_mixed != 0)
+
+
+@kernel
+def chunks_of(group: int, jobs: JobColumns) -> int:
+    """Return the number of chunks of a group."""
+    return 1 if group == ONE_CHUNK else int(jobs.requests.groups[group].count)
+
+
+@kernel
+def asks(
+    group: int, row: int, resource: int, host: int, jobs: JobColumns, hosts: Int64Array
+) -> int:
+    """Return how much of a resource a chunk of a group takes on a host: what it asks for, but no
+    memory if memory is not counted."""
+    if resource == MEMORY and hosts[THERE, MEMORY, host] == 0:
+        return 0
+    if group == ONE_CHUNK:
+        return int(jobs.asked[resource, row])
+    return int(jobs.requests.amounts[group, resource])
+
+
+@kernel
+def most_on(group: int, row: int, host: int, left: int, jobs: JobColumns, taken: Int64Array) -> int:
+    """Return how many of the ``left`` chunks of a group may be on a host, whatever is free there.
+
+    Of a job whose chunks go to different hosts it is one, and none where the job has a chunk.
+    """
+    if group == ONE_CHUNK:
+        return left
+    chosen = jobs.requests.groups[group].hosts
+    if chosen >= 0 and jobs.requests.sets[chosen, host] == 0:
+        return 0
+    if jobs.requests.heads[jobs.requests.of[row]].is_scattered:
+        return 0 if taken[CHUNKS, host] > 0 else min(left, 1)
+    return left
+
+
+@kernel
+def takes_whole(group: int, row: int, host: int, jobs: JobColumns, hosts: Int64Array) -> bool:
+    """Return whether a job takes a host whole.  The amounts of the server, which has no processors,
+    are taken one by one."""
+    if group == ONE_CHUNK or hosts[THERE, CPUS, host] == 0:
+        return False
+    return bool(jobs.requests.heads[jobs.requests.of[row]].is_exclusive != 0)
+
+
+@kernel
+def _less(most: int, amount: int, asked: int) -> int:
+    """Return how many times ``asked`` is in ``amount``, but at most ``most``."""
+    if amount < asked:
+        return 0
+    return min(most, amount // asked) if most > 1 and asked > 0 else most
+
+
+@kernel
+def fit_now(
+    group: int,
+    row: int,
+    host: int,
+    most: int,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    taken: Int64Array,
+) -> int:
+    """Return how many chunks of a group fit what is free on a host now, at most ``most``.
+
+    ``taken[AMOUNTS + N, H]``: what earlier groups of the job take (:func:`place`).
+    """
+    is_whole = takes_whole(group, row, host, jobs, hosts)
+    for resource in range(hosts.shape[1]):
+        amount = hosts[FREE, resource, host]
+        if is_whole and amount != hosts[THERE, resource, host]:
+            return 0
+        asked = asks(group, row, resource, host, jobs, hosts)
+        if asked > 0:
+            most = _less(most, amount - taken[AMOUNTS + resource, host], asked)
+            if most == 0:
+                return 0
+    return most
+
+
+@kernel
+def fit_over(
+    group: int,
+    row: int,
+    host: int,
+    most: int,
+    start: int,
+    end: int,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    free: Availability,
+    taken: Int64Array,
+) -> tuple[int, int]:
+    """Return how many chunks of a group fit a host over the whole of ``[start, end)``, at most
+    ``most``, and the first later instant at which more might fit from then on (``FOREVER``:
+    never)."""
+    is_whole = takes_whole(group, row, host, jobs, hosts)
+    segment = segment_at(free, host, start)
+    least, blocking, is_first = most, segment, True
+    while is_first or (segment < free.used[host] and free.times[host, segment] < end):
+        here, is_first = most, False
+        for resource in range(hosts.shape[1]):
+            amount = free.level[host, segment, resource]
+            if is_whole and amount != hosts[THERE, resource, host]:
+                here = 0
+            asked = asks(group, row, resource, host, jobs, hosts)
+            if asked > 0 and here > 0:
+                here = _less(here, amount - taken[AMOUNTS + resource, host], asked)
+        if here <= least:
+            least, blocking = here, segment
+        segment += 1
+    after = blocking + 1
+    if least == most or after >= free.used[host]:
+        return least, FOREVER
+    return least, free.times[host, after]
+
+
+@kernel
+def fitting(
+    group: int,
+    row: int,
+    host: int,
+    left: int,
+    start: int,
+    end: int,
+    is_now: bool,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    free: Availability,
+    taken: Int64Array,
+) -> int:
+    """Return how many of the ``left`` chunks of a group may be on a host over ``[start, end)``.
+
+    ``is_now``: they have to fit what is free now, too; then an empty interval, and a host on which
+    nothing is booked, need no more than that.
+    """
+    most = most_on(group, row, host, left, jobs, taken)
+    if most > 0 and is_now:
+        most = fit_now(group, row, host, most, jobs, hosts, taken)
+    if most > 0 and (not is_now or (end > start and free.booked[host] > 0)):
+        most = fit_over(group, row, host, most, start, end, jobs, hosts, free, taken)[0]
+    return most
+
+
+@kernel
+def place(
+    row: int,
+    start: int,
+    end: int,
+    is_now: bool,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    free: Availability,
+    taken: Int64Array,
+) -> bool:
+    """Place the chunks of a job over ``[start, end)``; return whether they fit.
+
+    ``taken[AMOUNTS + N, H]``: receives the number of chunks on each host in the row ``CHUNKS``, and
+    what they take in the form of ``parts``.  If they do not fit, it has no meaning.
+    """
+    first, last = groups_of(row, jobs)
+    for field in range(CHUNKS, taken.shape[0]):
+        for host in range(taken.shape[1]):
+            taken[field, host] = 0
+    if first == last:
+        return False
+    for group in range(first, last):
+        left = chunks_of(group, jobs)
+        before = -1
+        while left > 0:
+            # The next host: in file order, or of those left the one with the fewest free.
+            chosen, fits = -1, 0
+            for host in range(before + 1 if group != ONE_CHUNK else 0, hosts.shape[2]):
+                if chosen >= 0 and hosts[FREE, CPUS, host] >= hosts[FREE, CPUS, chosen]:
+                    continue
+                here = fitting(group, row, host, left, start, end, is_now, jobs, hosts, free, taken)
+                if here > 0:
+                    chosen, fits = host, here
+                    if group != ONE_CHUNK:
+                        break
+            if chosen < 0:
+                return False
+            taken[CHUNKS, chosen] += fits
+            for resource in range(hosts.shape[1]):
+                asked = asks(group, row, resource, chosen, jobs, hosts)
+                taken[AMOUNTS + resource, chosen] += fits * asked
+            left -= fits
+            before = chosen
+    for host in range(taken.shape[1]):
+        if taken[CHUNKS, host] > 0 and takes_whole(first, row, host, jobs, hosts):
+            for resource in range(hosts.shape[1]):
+                taken[AMOUNTS + resource, host] = hosts[THERE, resource, host]
+    return True
+
+
+@allocating_kernel
+def each_fits(jobs: JobColumns, hosts: Int64Array) -> Int64Array:
+    """Return for each job whether it fits what is free on some hosts (1 or 0)."""
+    fits = np.zeros(jobs.requests.of.shape[0], np.int64)
+    taken = np.empty((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
+    free = new_availability(hosts.shape[2], hosts.shape[1], 1)
+    for row in range(fits.shape[0]):
+        fits[row] = 1 if place(row, 0, 0, True, jobs, hosts, free, taken) else 0
+    return fits
+
+
+@allocating_kernel
+def earliest(
+    row: int,
+    not_before: int,
+    duration: int,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    free: Availability,
+    taken: Int64Array,
+) -> int:
+    """Return the first instant from which the chunks of a job fit for a duration; ``FOREVER``:
+    never.  ``taken``: as for :func:`place`.
+
+    Candidates are ``not_before`` and every later begin of a segment, in order.  For each group and
+    host, ``fits`` is an upper bound of the chunks that fit until the instant ``rises``; so as long
+    as the bounds of a group do not add up to its chunks, no candidate before the next rise fits.
+    Only a request with groups that share hosts can fit when less is free: all its candidates are
+    tried.
+    """
+    first, last = groups_of(row, jobs)
+    if first == last:
+        return FOREVER
+    fits = np.empty((last - first, hosts.shape[2]), np.int64)
+    rises = np.full((last - first, hosts.shape[2]), not_before, np.int64)
+    for field in range(CHUNKS, taken.shape[0]):
+        for host in range(taken.shape[1]):
+            taken[field, host] = 0
+    start, is_exact = not_before, True
+    while start < FOREVER:
+        following, is_enough = FOREVER, True
+        for group in range(first, last):
+            count, total = chunks_of(group, jobs), 0
+            for host in range(hosts.shape[2]):
+                at = group - first, host
+                if is_exact or rises[at] <= start:
+                    most = most_on(group, row, host, count, jobs, taken)
+                    fits[at], rises[at] = most, FOREVER
+                    if most > 0:
+                        fits[at], rises[at] = fit_over(
+                            group,
+                            row,
+                            host,
+                            most,
+                            start,
+                            start + duration,
+                            jobs,
+                            hosts,
+                            free,
+                            taken,
+                        )
+                total += fits[at]
+                following = min(following, rises[at])
+            is_enough = is_enough and total >= count
+        if is_mixed(row, jobs):
+            if place(row, start, start + duration, False, jobs, hosts, free, taken):
+                return start
+            start, is_exact = next_begin(start, free), False
+            for field in range(CHUNKS, taken.shape[0]):
+                for host in range(taken.shape[1]):
+                    taken[field, host] = 0
+        elif is_enough and is_exact:
+            place(row, start, start + duration, False, jobs, hosts, free, taken)
+            return start
+        elif is_enough:
+            is_exact = True
+        else:
+            start, is_exact = following, False
+    return FOREVER
+
+
+@kernel
+def next_begin(instant: int, free: Availability) -> int:
+    """Return the next begin of a segment of any host after an instant, ``FOREVER`` for none."""
+    following = FOREVER
+    for host in range(free.used.shape[0]):
+        segment = segment_at(free, host, instant)
+        while segment < free.used[host] and free.times[host, segment] <= instant:
+            segment += 1
+        if segment < free.used[host]:
+            following = min(following, free.times[host, segment])
+    return following

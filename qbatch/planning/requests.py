@@ -1,0 +1,276 @@
+"""What jobs ask for in chunks, and the requests of waiting jobs as flat arrays: one entry per
+request, one request per row.
+
+Jobs of a campaign make the same request many times: a pass looks at each request once, however long
+the queue is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from qbatch.model.job import FREE, PACK, PLACINGS, SCATTER, ChunkRequest, Job
+from qbatch.model.machine import Machine
+from qbatch.planning.kernels.tables import GROUP, REQUEST, Requests
+from qbatch.planning.kernels.types import Int64Array
+
+_REQUEST_OF = attrgetter("chunks", "procs", "memory", "placing", "is_exclusive", "resources")
+_ROW_OF = attrgetter("row")
+_FEWEST = 4096
+
+_MOST_COMPARED = 50
+# A request with more groups is taken to have some that share hosts.
+
+
+def requested(job: Job) -> tuple[ChunkRequest, ...]:
+    """Return the chunks of a job.
+
+    A job without chunks is one per processor, with an even share of the memory, rounded up.  With
+    named resources it is one chunk.
+    """
+    if job.chunks:
+        return job.chunks
+    if job.resources:
+        return (ChunkRequest(1, job.procs, job.memory, resources=job.resources),)
+    return (ChunkRequest(job.procs, 1, -(-job.memory // max(job.procs, 1))),)
+
+
+def is_plain(job: Job) -> bool:
+    """Return whether a job asks for nothing but processors: it fits wherever enough are free in
+    total."""
+    is_bare = not (job.chunks or job.memory or job.is_exclusive or job.resources)
+    return is_bare and job.placing == FREE
+
+
+def packed(request: Sequence[ChunkRequest]) -> tuple[ChunkRequest, ...]:
+    """Return the single chunk of a packed job; nothing if its chunks name different hosts."""
+    named = {chunk.host for chunk in request if chunk.host >= 0}
+    if len(named) > 1:
+        return ()
+    procs = sum(chunk.count * chunk.procs for chunk in request)
+    memory = sum(chunk.count * chunk.memory for chunk in request)
+    host = named.pop() if named else -1
+    return (ChunkRequest(1, procs, memory, host, total_of(request)),)
+
+
+def total_of(request: Sequence[ChunkRequest]) -> tuple[tuple[str, int], ...]:
+    """Return the named resources of all chunks together."""
+    total: dict[str, int] = {}
+    for chunk in request:
+        for name, amount in chunk.resources:
+            total[name] = total.get(name, 0) + chunk.count * amount
+    return tuple(total.items())
+
+
+def is_scattered(job: Job) -> bool:
+    """Return whether a job has several chunks that go to different hosts."""
+    return job.placing == SCATTER and sum(chunk.count for chunk in requested(job)) > 1
+
+
+def can_share_one_host(job: Job) -> bool:
+    """Return whether all chunks of a job may be on one host with other jobs."""
+    return not (job.is_exclusive or is_scattered(job))
+
+
+def is_loose(machine: Machine, job: Job, request: Sequence[ChunkRequest]) -> bool:
+    """Return whether hosts do not matter to a job: it fits wherever enough processors are free in
+    total.
+
+    Its chunks are of one processor, need no counted memory and no other resource, and name no host;
+    they may share hosts with others and with each other, or every host has one processor, so that
+    they cannot.
+    """
+    if job.placing != FREE or job.is_exclusive:
+        are_single = not machine.counts_memory and all(host.cpus == 1 for host in machine.hosts)
+        if job.placing == PACK or not are_single:
+            return False
+    return all(
+        chunk.procs == 1
+        and chunk.host < 0
+        and not (chunk.memory and machine.counts_memory)
+        and not chunk.resources
+        for chunk in request
+    )
+
+
+def is_sound(job: Job, request: Sequence[ChunkRequest]) -> bool:
+    """Return whether a request does not contradict itself or its job."""
+    procs = sum(chunk.count * chunk.procs for chunk in request)
+    memory = sum(chunk.count * chunk.memory for chunk in request)
+    is_whole = not job.chunks or (procs, memory, dict(total_of(request))) == (
+        job.procs,
+        job.memory,
+        dict(job.resources),
+    )
+    return (
+        bool(request)
+        and job.placing in PLACINGS
+        and is_whole
+        and max(procs, memory) < 2**62
+        and all(chunk.count > 0 and chunk.procs > 0 <= chunk.memory for chunk in request)
+    )
+
+
+class BookedRequests(NamedTuple):
+    """The requests of jobs, read-only, and whether hosts matter to at least one of them.
+
+    ``of[row]`` is an index into ``heads`` for this pass only: they are renumbered sometimes.
+    """
+
+    arrays: Requests
+    has_tight: bool
+
+    def are_loose(self, rows: Int64Array) -> bool:
+        """Return whether hosts matter to none of some rows."""
+        of, heads, *_ = self.arrays
+        return not (self.has_tight and heads["is_tight"][of[rows]].any())
+
+
+class RequestBook:
+    """Adds requests as jobs arrive, and removes those of jobs that no longer wait."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._of = np.full(64, -1, np.int64)
+        self._rows = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        hosts, resources = len(self._machine.hosts), 2 + len(self._machine.resources)
+        self._shown: BookedRequests | None = None
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._tables: tuple[Any, ...] = (
+            np.empty(0, REQUEST),
+            np.empty(0, GROUP),
+            np.empty((0, resources), np.int64),
+            np.empty((0, hosts), np.int8),
+        )
+        # What is not yet in the tables: rows of each.
+        self._new: tuple[list[Any], ...] = ([], [], [], [])
+        self._group_count = 0
+        self._sets: dict[int, int] = {}
+        self._limit = _FEWEST
+        self._has_tight = False
+
+    @property
+    def arrays(self) -> BookedRequests:
+        """The arrays in their current state."""
+        if self._shown is None:
+            if self._new[0]:
+                self._tables = tuple(
+                    np.concatenate(
+                        [table, np.array(new, table.dtype).reshape(-1, *table.shape[1:])]
+                    )
+                    for table, new in zip(self._tables, self._new, strict=True)
+                )
+                self._new = ([], [], [], [])
+            requests = Requests(self._of[: self._rows], *(table[:] for table in self._tables))
+            for view in requests:
+                view.flags.writeable = False
+            self._shown = BookedRequests(requests, self._has_tight)
+        return self._shown
+
+    def number_of(self, job: Job) -> int:
+        """Return the index in ``heads`` of the request of a job, a new one if necessary."""
+        key = _REQUEST_OF(job)
+        number = self._numbers.get(key)
+        if number is None:
+            self._numbers[key] = number = len(self._numbers)
+            self._append(job)
+        return number
+
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Add the requests of jobs that arrived (each has its row)."""
+        if not jobs:
+            return
+        self._shown = None
+        self._rows = max(self._rows, jobs[-1].row + 1)
+        if self._rows > len(self._of):
+            more = max(2 * len(self._of), self._rows) - len(self._of)
+            self._of = np.concatenate([self._of, np.full(more, -1, np.int64)])
+        found = [self.number_of(job) for job in jobs]
+        self._of[np.fromiter(map(_ROW_OF, jobs), np.int64, len(jobs))] = found
+
+    def is_full(self) -> bool:
+        """Return whether it is time to remove requests with :meth:`renew`."""
+        return len(self._numbers) > self._limit
+
+    def renew(self, jobs: Iterable[Job]) -> None:
+        """Keep only the requests of these jobs (all that wait)."""
+        self._clear()
+        self.add(list(jobs))
+        self._limit = max(_FEWEST, 2 * len(self._numbers))
+
+    def alike(self, rows: Int64Array) -> Int64Array:
+        """Return for each of some rows (ascending) the first of them with the same request."""
+        _, first, places = np.unique(self._of[rows], return_index=True, return_inverse=True)
+        return rows[first[places]]
+
+    def restore(self, rows: Int64Array, alike: Int64Array, job_of: Callable[[int], Job]) -> None:
+        """Keep only the requests of these rows, for which :meth:`alike` of another book returned
+        ``alike``."""
+        firsts = alike[alike == rows]
+        self.renew(map(job_of, firsts.tolist()))
+        self._rows = int(rows[-1]) + 1 if len(rows) else 0
+        self._of = np.full(max(2 * self._rows, 64), -1, np.int64)
+        self._of[firsts] = np.arange(len(firsts))
+        self._of[rows] = self._of[alike]
+
+    def _append(self, job: Job) -> None:
+        """Append a request to the arrays.
+
+        It has no groups if it contradicts itself or its job, or if chunks that must share one host
+        name two.
+        """
+        self._shown = None
+        heads, groups, amounts, sets = self._new
+        asked = requested(job)
+        is_tight = not (is_sound(job, asked) and is_loose(self._machine, job, asked))
+        self._has_tight |= is_tight
+        procs = sum(chunk.count * chunk.procs for chunk in asked)
+        request = packed(asked) if job.placing == PACK else asked
+        if not is_sound(job, asked):
+            request = ()
+        is_mixed = len(request) > _MOST_COMPARED or any(
+            one.host < 0 or other.host < 0 or one.host == other.host
+            for one, other in combinations(request, 2)
+        )
+        heads.append(
+            (
+                self._group_count,
+                len(request),
+                procs if request else 0,
+                int(job.placing == SCATTER),
+                int(job.is_exclusive),
+                int(is_mixed),
+                int(is_tight),
+            )
+        )
+        self._group_count += len(request)
+        for chunk in request:
+            if chunk.host >= 0 and chunk.host not in self._sets:
+                self._sets[chunk.host] = len(self._sets)
+                sets.append([place == chunk.host for place in range(len(self._machine.hosts))])
+            groups.append((chunk.count, self._sets.get(chunk.host, -1)))
+            amounts.append((chunk.procs, chunk.memory, *self._machine.amounts(chunk.resources)))
+
+
+def requests_of(machine: Machine, jobs: Sequence[Job], of: Int64Array) -> Requests:
+    """Return the requests of a workload: ``jobs`` are different, and ``of[R]`` is the index of each
+    row's job."""
+    book = RequestBook(machine)
+    book.add([msgspec.structs.replace(job, row=row) for row, job in enumerate(jobs)])
+    found = book.arrays.arrays
+    return Requests(
+        np.ascontiguousarray(found.of[of]),
+        found.heads.copy(),
+        found.groups.copy(),
+        found.amounts.copy(),
+        found.sets.copy(),
+    )
