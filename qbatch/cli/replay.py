@@ -94,6 +94,10 @@ def replay(
         Text,
         typer.Option(metavar="FILE", help="Read deadlines by job number (CSV; see transform)."),
     ] = None,
+    resources: Annotated[
+        Text,
+        typer.Option(metavar="FILE", help="Read nodes, memory, GPUs and partitions by job (CSV)."),
+    ] = None,
     skipped: Annotated[
         Text, typer.Option(metavar="FILE", help="List skipped jobs as CSV: line, job, reason.")
     ] = None,
@@ -156,6 +160,7 @@ def replay(
                 "--to": before,
                 "--first": first,
                 "--deadlines": deadlines,
+                "--resources": resources,
                 "--skipped": skipped,
                 "--swf": swf,
                 "--explain": explain,
@@ -196,7 +201,15 @@ def replay(
         from qbatch.workloads.transform import read_deadlines
 
         latest = read_deadlines(deadlines, read)
-    experiment = experiment_of(read, hosts, given, latest)
+    requests = None
+    if resources is not None:
+        from qbatch.workloads.resource_rows import read_resources
+
+        requests = read_resources(resources, read)
+        for name, count in requests.not_counted.items():
+            if count and not quiet:
+                talk(f"note: {resources}: the column {name} does not count yet ({count:,} lines)")
+    experiment = experiment_of(read, hosts, given, latest, requests)
     if not quiet:
         for note in experiment.notes(chosen):
             talk(f"note: {note}")

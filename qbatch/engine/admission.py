@@ -6,6 +6,9 @@ closed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import msgspec
 import numpy as np
 
@@ -17,7 +20,7 @@ from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.tables import CPUS, MEMORY, NAMED, JobColumns, Requests
 from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.placement import place_chunks
-from qbatch.planning.requests import is_plain, packed, requested, total_of
+from qbatch.planning.requests import hosts_for, is_plain, packed, requested, total_of
 
 _UNCOUNTED = 1 << 62
 _each_fits = entry_to(availability.each_fits)
@@ -100,8 +103,14 @@ def _whole_refusal(machine: Machine, job: Job) -> Reason | None:
 
 def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
     """Return which chunk can never be placed, or that the chunks cannot be placed together."""
-    if is_plain(job) and job.procs <= machine.procs:
+    if is_plain(machine, job) and job.procs <= machine.procs:
         return None
+    known = [each.name for each in machine.partitions]
+    for name in job.partitions:
+        if name not in known:
+            others = f"there are {', '.join(known)}" if known else "the machine has none"
+            text = f"asks for the partition {name!r}; {others}"
+            return Reason("no-partition", "admission", text)
     if job.placing not in PLACINGS:
         return Reason(
             "bad-chunks", "admission", f"placing {job.placing!r} is none of {', '.join(PLACINGS)}"
@@ -137,7 +146,8 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
                 "asks for different hosts and for all its chunks on one (place=pack)",
             )
     for chunk in request:
-        reason = _chunk_refusal(machine, chunk)
+        allowed = hosts_for(machine, job, chunk)
+        reason = _chunk_refusal(machine, chunk, allowed)
         if reason is not None:
             return reason
     if total > machine.procs:
@@ -153,13 +163,20 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
     return _together_refusal(machine, job)
 
 
-def _chunk_refusal(machine: Machine, chunk: ChunkRequest) -> Reason | None:
-    """Return why a chunk can never be on the host that it names, or on any."""
+def _chunk_refusal(
+    machine: Machine, chunk: ChunkRequest, allowed: tuple[int, ...] | None
+) -> Reason | None:
+    """Return why a chunk can never be on the host that it names, or on any of those allowed (None:
+    all)."""
     procs, memory, wanted = chunk.procs, chunk.memory, chunk.host
     if wanted >= len(machine.hosts):
         return Reason(
             "bad-chunks", "admission", f"asks for host number {wanted} of {len(machine.hosts)}"
         )
+    if allowed == ():
+        with_features = f" with {', '.join(chunk.features)}" if chunk.features else ""
+        text = f"no host of its partitions{with_features} may hold one of its chunks"
+        return Reason("no-host", "admission", text)
     if wanted >= 0:
         host = machine.hosts[wanted]
         if procs > host.cpus:
@@ -173,12 +190,13 @@ def _chunk_refusal(machine: Machine, chunk: ChunkRequest) -> Reason | None:
             return Reason(
                 "too-much-memory", "admission", text, {"memory": memory, "most_memory": host.memory}
             )
-        return _named_refusal(machine, chunk, (host,), f"on host {host.name}, which has")
-    widest = max((host.cpus for host in machine.hosts), default=0)
+        return _named_refusal(chunk, (host,), f"on host {host.name}, which has")
+    hosts = machine.hosts if allowed is None else tuple(machine.hosts[place] for place in allowed)
+    widest = max((host.cpus for host in hosts), default=0)
     if procs > widest:
         text = f"needs {procs} processors on one host; the largest host has {widest}"
         return Reason("too-wide", "admission", text, {"procs": procs, "widest": widest})
-    fitting = [host for host in machine.hosts if host.cpus >= procs]
+    fitting = [host for host in hosts if host.cpus >= procs]
     if not any(host.memory == 0 or host.memory >= memory for host in fitting):
         most = max(host.memory for host in fitting)
         text = (
@@ -187,12 +205,10 @@ def _chunk_refusal(machine: Machine, chunk: ChunkRequest) -> Reason | None:
         )
         numbers = {"procs": procs, "memory": memory, "most_memory": most}
         return Reason("too-much-memory", "admission", text, numbers)
-    return _named_refusal(machine, chunk, machine.hosts, "on one host; the most is")
+    return _named_refusal(chunk, hosts, "on one host; the most is")
 
 
-def _named_refusal(
-    machine: Machine, chunk: ChunkRequest, hosts: tuple[Host, ...], where: str
-) -> Reason | None:
+def _named_refusal(chunk: ChunkRequest, hosts: tuple[Host, ...], where: str) -> Reason | None:
     """Return why no host has the named resources of a chunk, or not with all the rest."""
     for name, amount in chunk.resources:
         most = max((dict(host.resources).get(name, 0) for host in hosts), default=0)
@@ -241,14 +257,25 @@ def _together_refusal(machine: Machine, job: Job) -> Reason | None:
             "large enough"
         )
         return Reason("too-many-hosts", "admission", text, numbers | {"there": there})
-    bare = tuple(ChunkRequest(chunk.count, chunk.procs, 0, chunk.host) for chunk in request)
-    alone = msgspec.structs.replace(job, chunks=bare, memory=0, resources=())
-    fits_bare = place_chunks(machine, machine.there, alone)
     text = (
         f"its chunks ({parts}) each fit a host, but not all of them at once, placed in this "
         "order on the empty hosts"
     )
-    return Reason("too-much-memory" if fits_bare else "too-wide", "admission", text, numbers)
+    return Reason(_lacking(machine, job, request), "admission", text, numbers)
+
+
+def _lacking(machine: Machine, job: Job, request: Sequence[ChunkRequest]) -> str:
+    """Return the code of what is too much: without it, the chunks would fit together."""
+    less: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("too-many-resources", {"resources": ()}),
+        ("too-much-memory", {"resources": (), "memory": 0}),
+    )
+    for code, fields in less if job.resources else less[1:]:
+        bare = tuple(msgspec.structs.replace(chunk, **fields) for chunk in request)
+        alone = msgspec.structs.replace(job, chunks=bare, **fields)
+        if place_chunks(machine, machine.there, alone):
+            return code
+    return "too-wide"
 
 
 def _nothing(machine: Machine, place: int) -> tuple[tuple[str, int], ...]:

@@ -205,7 +205,7 @@ def _restore(engine: Engine, body: _Body) -> None:
 
 
 def _identity(machine: Machine) -> str:
-    return hashlib.sha256(msgspec.msgpack.encode(machine)).hexdigest()
+    return hashlib.sha256(msgspec.msgpack.encode(machine.facts())).hexdigest()
 
 
 def _written(run: Run) -> _Run:

@@ -30,6 +30,7 @@ from qbatch.workloads import Log
 from qbatch.workloads.feedback import Feedback, feedback_of
 from qbatch.workloads.left_out import left_out_of
 from qbatch.workloads.machines import load_machine
+from qbatch.workloads.resource_rows import ResourceRows
 from qbatch.workloads.unfinished import is_on_hosts, unfinished_of
 
 SCHEMA = "qbatch.replay/1"
@@ -86,6 +87,8 @@ class Experiment:
         facts: dict[str, Any] = {}  # that only some logs have
         if count := int((self.work.deadline >= 0).sum()):
             facts["deadlines"] = count
+        if count := int((self.work.request >= 0).sum()):
+            facts["resources"] = count
         if unfinished := self._unfinished():
             facts["unfinished"] = unfinished
         if self.follows is not None:
@@ -103,6 +106,11 @@ class Experiment:
         for reason, count in work.skipped.items():
             notes.append(
                 f"{count} jobs skipped: {reason.replace('_', ' ')} (--skipped FILE lists them)"
+            )
+        if work.requests and (count := int((work.request < 0).sum())):
+            notes.append(
+                f"{count:,} of {len(work):,} jobs have no line with resources: they ask for their "
+                "processors only, on any hosts"
             )
         if work.estimates_missing and self.options.estimates == "log":
             notes.append(missing_estimates_of(work.estimates_missing, len(work)))
@@ -171,18 +179,28 @@ class Experiment:
 
 
 def experiment_of(
-    log: Log, machine: Machine, options: Options, deadlines: Int64Array | None = None
+    log: Log,
+    machine: Machine,
+    options: Options,
+    deadlines: Int64Array | None = None,
+    resources: ResourceRows | None = None,
 ) -> Experiment:
     """Return the experiment of a log on a machine.
 
     Args:
         deadlines: by row of the log, microseconds of its clock, -1 for none.
+        resources: what the jobs ask for in chunks.
 
     Raises:
         InputError, UsageError: as :func:`qbatch.simulation.prepare.prepare`.
     """
     check_load(options.load)
-    return Experiment(log, prepare(log, machine, options, deadlines), machine, options)
+    if resources is not None and not machine.chunked:
+        raise UsageError(
+            "the machine has no hosts on which nodes, memory and GPUs of a job count; give a machine "
+            "file with schema = 2 and without single_host"
+        )
+    return Experiment(log, prepare(log, machine, options, deadlines, resources), machine, options)
 
 
 def machine_of(log: Log, procs: int | None, name: str | None) -> Machine:

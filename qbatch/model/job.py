@@ -14,6 +14,7 @@ class ChunkRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ``resources``, such as ``("gpu", 2)``.
 
     ``host``: the index in the machine of the host on which they have to be, -1 for any.
+    ``features``: what their hosts must have.
     """
 
     count: int
@@ -21,6 +22,35 @@ class ChunkRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     memory: int = 0
     host: int = -1
     resources: tuple[tuple[str, int], ...] = ()
+    features: tuple[str, ...] = ()
+
+
+class JobRequest(msgspec.Struct, frozen=True, gc=False):
+    """What a job of a log asks for beyond processors: fields of :class:`Job`."""
+
+    chunks: tuple[ChunkRequest, ...]
+    placing: str = FREE
+    is_exclusive: bool = False
+    partitions: tuple[str, ...] = ()
+
+    @property
+    def procs(self) -> int:
+        """Processors of all chunks."""
+        return sum(chunk.count * chunk.procs for chunk in self.chunks)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of all chunks."""
+        return sum(chunk.count * chunk.memory for chunk in self.chunks)
+
+    @property
+    def resources(self) -> dict[str, int]:
+        """The named resources of all chunks."""
+        total: dict[str, int] = {}
+        for chunk in self.chunks:
+            for name, amount in chunk.resources:
+                total[name] = total.get(name, 0) + chunk.count * amount
+        return total
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
@@ -47,7 +77,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     for a policy that draws; -1: the policy makes them itself, from number and task.
 
     ``resources``: named amounts that the whole job asks for in addition to processors and memory,
-    such as ``("gpu", 2)``.
+    such as ``("gpu", 2)``.  ``partitions``: names of the partitions of the machine on which it may
+    run; none named: the default partition, or every host if there is none.
     """
 
     row: int = -1
@@ -72,3 +103,4 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     task: int = -1
     route: int = -1
     resources: tuple[tuple[str, int], ...] = ()
+    partitions: tuple[str, ...] = ()

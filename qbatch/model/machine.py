@@ -37,7 +37,7 @@ class Host(msgspec.Struct, frozen=True):
     ``serves``: names of the classes that it runs, the most urgent first; empty: every class, with
     equal rank. ``limits``: pairs of the name of a class and how many of its jobs may run here at
     once. ``resources``: named amounts in addition to processors and memory, such as ``("gpu", 2)``;
-    it has none of the others.
+    it has none of the others.  ``features``: what a job may ask its hosts to have.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Host(msgspec.Struct, frozen=True):
     serves: tuple[str, ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
     resources: tuple[tuple[str, int], ...] = ()
+    features: tuple[str, ...] = ()
 
     def could_hold(
         self, procs: int, memory: int, resources: tuple[tuple[str, int], ...] = ()
@@ -59,6 +60,15 @@ class Host(msgspec.Struct, frozen=True):
             and has_memory
             and all(there.get(name, 0) >= amount for name, amount in resources)
         )
+
+
+class Partition(msgspec.Struct, frozen=True):
+    """A set of hosts, by their indices; a host may be in several.  ``is_default``: jobs that name
+    no partition run here."""
+
+    name: str
+    hosts: tuple[int, ...]
+    is_default: bool = False
 
 
 class Machine(msgspec.Struct, frozen=True, dict=True):
@@ -76,6 +86,7 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
     name: str = ""
     chunked: bool = False
     per_user: int | None = None
+    partitions: tuple[Partition, ...] = ()
 
     @cached_property
     def procs(self) -> int:
@@ -119,6 +130,12 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
         return tuple(there.get(name, 0) for name in self.resources)
 
     @cached_property
+    def asks_for_hosts(self) -> bool:
+        """Whether a job of a log may ask for some of the hosts only: there are partitions or
+        features."""
+        return bool(self.partitions) or any(host.features for host in self.hosts)
+
+    @cached_property
     def limits_users(self) -> bool:
         """Whether the number of running jobs of one user is limited, in total or for a class."""
         return self.per_user is not None or any(each.per_user is not None for each in self.classes)
@@ -145,12 +162,23 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
     def digest(self) -> str:
         """A short hash of everything that can affect a decision: all but the names of the machine
         and its hosts."""
-        facts = msgspec.to_builtins(self)
+        facts = self.facts()
         for host in facts["hosts"]:
             host["name"] = ""
             if not host["resources"]:  # keeps the digest of results from before hosts had any
                 del host["resources"]
         return hashlib.sha256(msgspec.json.encode(facts | {"name": ""})).hexdigest()[:16]
+
+    def facts(self) -> dict[str, Any]:
+        """Return everything about the machine as plain values, without features and partitions if
+        there are none: results and snapshots of before they existed have the same facts."""
+        facts: dict[str, Any] = msgspec.to_builtins(self)
+        for host in facts["hosts"]:
+            if not host["features"]:
+                del host["features"]
+        if not self.partitions:
+            del facts["partitions"]
+        return facts
 
     @cached_property
     def class_pairs(self) -> tuple[JobClassPair, ...]:

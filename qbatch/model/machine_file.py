@@ -14,15 +14,17 @@ import msgspec
 
 from qbatch.model.errors import suggestion
 from qbatch.model.job_class import JobClass
-from qbatch.model.machine import Host, Machine, expand_names, parse_memory
+from qbatch.model.machine import Host, Machine, Partition, expand_names, parse_memory
 from qbatch.model.toml_text import TomlText
 
-SCHEMA = 1
-"""The version of the machine file that this program reads."""
+SCHEMAS = (1, 2)
+"""The versions of the machine file that this program reads.  In the second, jobs may be on several
+hosts with memory and resources, and hosts have features and partitions."""
 
 _SECOND = 1_000_000
 
 _HOST_KEYS = ("name", "cpus", "memory", "pool", "serves", "limits", "resources")
+_PARTITION_KEYS = ("name", "hosts", "default")
 _OWN_KEYS = {
     "cpus": "cpus",
     "procs": "cpus",
@@ -64,11 +66,12 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
     """Return the machine of tables inside a larger text, such as a daemon's configuration; errors
     as in :func:`parse_machine`."""
     reader = _MachineReader(text)
-    reader.known_keys(document, _TOP_KEYS, "")
-    if type(document.get("schema")) is not int or document["schema"] != SCHEMA:
+    schema = document.get("schema")
+    if type(schema) is not int or schema not in SCHEMAS:
         raise reader.error(
-            "schema", f'must be {SCHEMA}; write "schema = {SCHEMA}" at the top', None, document
+            "schema", 'must be 1 or 2; write "schema = 1" at the top', None, document
         )
+    reader.known_keys(document, (*_TOP_KEYS, "partition") if schema > 1 else _TOP_KEYS, "")
     single_host = reader.boolean(document, "single_host")
     class_tables = text.tables("class", document)
     kinds = {
@@ -77,7 +80,7 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
     hosts: list[Host] = []
     seen: set[str] = set()
     for entry in text.tables("host", document):
-        for host in reader.hosts(entry, kinds):
+        for host in reader.hosts(entry, kinds, schema):
             if host.name in seen:
                 raise reader.error("name", f"the host {host.name!r} appears twice", None, entry)
             seen.add(host.name)
@@ -88,21 +91,17 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
         (
             "memory",
             (
-                "counts only if a job stays inside one host; write single_host = true or leave "
-                "memory "
-                "out"
+                "counts only if a job stays inside one host; write single_host = true, or "
+                "schema = 2, or leave memory out"
             ),
         ),
         (
             "resources",
-            (
-                "count only if a job stays inside one host; write single_host = true (others are "
-                "not "
-                "supported yet)"
-            ),
+            ("count only if a job stays inside one host; write single_host = true, or schema = 2"),
         ),
     ):
-        if not single_host and len(hosts) > 1 and any(getattr(host, key) for host in hosts):
+        is_apart = schema == 1 and not single_host and len(hosts) > 1
+        if is_apart and any(getattr(host, key) for host in hosts):
             raise reader.error(
                 key,
                 reason,
@@ -113,8 +112,15 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
     classes = tuple(reader.job_class(entry, places) for entry in class_tables)
     reader.check_classes(classes, class_tables)
     per_user = reader.whole(document, "per_user", 1)
+    tables = text.tables("partition", document) if schema > 1 else []
     return Machine(
-        tuple(hosts), single_host, classes, reader.text(document, "name", ""), per_user=per_user
+        tuple(hosts),
+        single_host,
+        classes,
+        reader.text(document, "name", ""),
+        chunked=schema > 1 and not single_host,
+        per_user=per_user,
+        partitions=reader.partitions(tables, hosts),
     )
 
 
@@ -124,7 +130,7 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
     inside = f"{table}." if table else ""
     lines = [f"[{table}]"] if table else []
     lines += _lines(
-        schema=SCHEMA,
+        schema=2 if machine.chunked or machine.asks_for_hosts else 1,
         name=machine.name or None,
         single_host=machine.single_host,
         per_user=machine.per_user,
@@ -137,13 +143,20 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
             memory=host.memory,
             pool=host.pool,
             serves=host.serves or None,
+            features=host.features or None,
         )
-        for key, pairs in (("limits", host.limits), ("resources", host.resources)):
+        typed = {name.partition(":")[0] for name, _ in host.resources if ":" in name}
+        resources = tuple(pair for pair in host.resources if pair[0] not in typed)
+        for key, pairs in (("limits", host.limits), ("resources", resources)):
             if pairs:
                 lines.append(
                     f"{key} = {{ {', '.join(f'{_quoted(name)} = {many}' for name, many in pairs)} "
                     f"}}"
                 )
+    for partition in machine.partitions:
+        names = [machine.hosts[place].name for place in partition.hosts]
+        lines += ["", f"[[{inside}partition]]"]
+        lines += _lines(name=partition.name, hosts=names, default=partition.is_default)
     for each in machine.classes:
         lines += ["", f"[[{inside}class]]"]
         times = {
@@ -223,10 +236,11 @@ class _MachineReader:
         except ValueError as error:
             raise self.error("memory", str(error), None, table) from error
 
-    def hosts(self, table: dict[str, Any], classes: dict[str, Any]) -> list[Host]:
+    def hosts(self, table: dict[str, Any], classes: dict[str, Any], schema: int) -> list[Host]:
         """Return the hosts of one [[host]] table; ``classes``: the kind of each class by its
         name."""
-        self.known_keys(table, _HOST_KEYS, " in [[host]]")
+        known = (*_HOST_KEYS, "features") if schema > 1 else _HOST_KEYS
+        self.known_keys(table, known, " in [[host]]")
         name = table.get("name")
         if not isinstance(name, str) or not name:
             raise self.error("host", 'needs a name, such as name = "n[01-64]"', None, table)
@@ -251,8 +265,59 @@ class _MachineReader:
                 )
                 raise self.error("serves", text, each, table)
         return [
-            Host(each, cpus, memory, pool, serves, limits, self.resources(table)) for each in names
+            Host(
+                each,
+                cpus,
+                memory,
+                pool,
+                serves,
+                limits,
+                self.resources(table, has_types=schema > 1),
+                self.features(table),
+            )
+            for each in names
         ]
+
+    def features(self, table: dict[str, Any]) -> tuple[str, ...]:
+        """Return the features of hosts: names without blanks."""
+        listed = table.get("features", [])
+        if not isinstance(listed, list):
+            raise self.error("features", 'must be a list, such as ["ib", "avx512"]', None, table)
+        for name in listed:
+            if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_.:=-]+", name):
+                text = f"{name!r} is not a feature; write a name without blanks, in quotes"
+                raise self.error("features", text, str(name), table)
+        return tuple(listed)
+
+    def partitions(self, tables: list[dict[str, Any]], hosts: list[Host]) -> tuple[Partition, ...]:
+        """Return the partitions; their hosts are named as in [[host]], or "all"."""
+        places = {host.name: place for place, host in enumerate(hosts)}
+        found: list[Partition] = []
+        for table in tables:
+            self.known_keys(table, _PARTITION_KEYS, " in [[partition]]")
+            name, listed = table.get("name"), table.get("hosts")
+            if not isinstance(name, str) or not re.fullmatch(r"[^\s,]+", name):
+                text = 'needs a name without blanks and commas, such as name = "gpu"'
+                raise self.error("partition", text, None, table)
+            if any(name == each.name for each in found):
+                raise self.error("name", f"the partition {name!r} appears twice", None, table)
+            if not isinstance(listed, list) or not listed:
+                text = 'must be a list of hosts, such as ["n[01-64]"], or ["all"]'
+                raise self.error("hosts", text, None, table)
+            chosen: set[int] = set()
+            for pattern in map(str, listed):
+                try:
+                    names = list(places) if pattern == "all" else expand_names(pattern)
+                except ValueError as error:
+                    raise self.error("hosts", str(error), None, table) from error
+                self.check_known(table, "hosts", names, set(places), "host")
+                chosen |= {places[each] for each in names}
+            is_default = self.boolean(table, "default")
+            if is_default and any(each.is_default for each in found):
+                text = "there is another default partition before it; one can be the default"
+                raise self.error("default", text, None, table)
+            found.append(Partition(name, tuple(sorted(chosen)), is_default))
+        return tuple(found)
 
     def names(self, table: dict[str, Any], key: str, known: set[str], noun: str) -> tuple[str, ...]:
         """Return a list of names, all of them known."""
@@ -296,7 +361,12 @@ class _MachineReader:
                     key, f"{name} = {many!r} is not a whole number from 0 to {most}", name, table
                 )
 
-    def resources(self, table: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+    def resources(self, table: dict[str, Any], *, has_types: bool) -> tuple[tuple[str, int], ...]:
+        """Return the named resources of hosts.
+
+        ``has_types``: a name may have a type (``gpu:a100``), one for each name; the host then has as
+        many of the name alone.
+        """
         resources = table.get("resources", {})
         if not isinstance(resources, dict):
             raise self.error(
@@ -314,14 +384,22 @@ class _MachineReader:
                     name,
                     table,
                 )
-            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", name):
-                text = (
-                    f"{name!r} is not a name; write letters, digits, - and _, such as gpu "
-                    "(types of it are not supported yet)"
-                )
+            pattern = r"[A-Za-z][A-Za-z0-9_.-]*" + (r"(:[A-Za-z0-9_.-]+)?" if has_types else "")
+            if not re.fullmatch(pattern, name):
+                types = "" if has_types else " (a type, such as gpu:a100, needs schema = 2)"
+                text = f"{name!r} is not a name; write letters, digits, - and _, such as gpu{types}"
                 raise self.error("resources", text, name, table)
         self.check_amounts(table, "resources", resources, _MOST_OF_A_RESOURCE)
-        return tuple(resources.items())
+        found: dict[str, int] = {}
+        for name, amount in resources.items():
+            kind, colon, _ = name.partition(":")
+            if colon and (kind in resources or kind in found):
+                text = f"a host has {kind} of one type, and not also without a type; name it once"
+                raise self.error("resources", text, name, table)
+            if colon:
+                found[kind] = amount
+            found[name] = amount
+        return tuple(found.items())
 
     def job_class(self, table: dict[str, Any], hosts: set[str]) -> JobClass:
         """Return the class of one [[class]] table."""

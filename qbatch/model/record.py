@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qbatch.model.job import JobRequest
 from qbatch.model.spans import Spans, queued_again, rows_in_pieces, with_pieces
 
 Int64Array = NDArray[np.int64]
@@ -56,7 +57,9 @@ class Workload:
     ``sequence``: the sequence in job rows that were read, -1 if they have none; None: each row's
     own number. ``parent``: the number of the job of which each is a task, -1 for none (the
     default).  ``resources``: the requests of named resources (:class:`qbatch.model.machine.Host`),
-    a column for each that any job asks for.
+    a column for each that any job asks for.  ``requests``: what jobs ask for in chunks, and
+    ``request`` the index of each job's, -1 for none (the default); ``procs``, ``memory`` and
+    ``resources`` are then their sums.
     """
 
     name: str
@@ -83,9 +86,11 @@ class Workload:
     sequence: Int64Array | None = None
     parent: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
     resources: dict[str, Int64Array] = field(default_factory=dict)
+    requests: tuple[JobRequest, ...] = ()
+    request: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __post_init__(self) -> None:
-        for name in ("used_memory", "deadline", "parent"):
+        for name in ("used_memory", "deadline", "parent", "request"):
             if len(getattr(self, name)) == 0 and len(self.submit):
                 object.__setattr__(self, name, np.broadcast_to(np.int64(-1), len(self.submit)))
 
@@ -132,6 +137,7 @@ WORKLOAD_COLUMNS = (
     "used_memory",
     "deadline",
     "parent",
+    "request",
 )
 """The columns of a workload, without those of named resources."""
 

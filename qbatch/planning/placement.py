@@ -19,7 +19,7 @@ from qbatch.planning.kernels.availability import CHUNKS, Availability
 from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.tables import AMOUNTS, JobColumns
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.requests import RequestBook, is_plain, requested
+from qbatch.planning.requests import RequestBook, hosts_for, is_plain, requested
 
 _place = entry_to(availability.place)
 
@@ -32,7 +32,7 @@ def place_chunks(machine: Machine, free: Sequence[Sequence[int]], job: Job) -> A
 
     ``free``: what is free, by resource (processors, memory, then those of the machine) and by host.
     """
-    if is_plain(job):
+    if is_plain(machine, job):
         return fill(free[0], job.procs)
     # Kept with the machine, as its cached facts are.
     book: RequestBook = vars(machine).setdefault("_requests", RequestBook(machine))
@@ -99,7 +99,7 @@ def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
     asks for."""
     if not job.is_exclusive and procs_of(allocation) != job.procs:
         return False
-    if is_plain(job):
+    if is_plain(machine, job):
         return True
     there = machine.there
     parts = [(host, tuple(amounts)) for host, *amounts in amounts_of(allocation)]
@@ -119,16 +119,17 @@ def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
         job.placing == SCATTER and len(parts) != chunks
     ):
         return False
-    on = {host: place for place, (host, _) in enumerate(parts)}
-    if chunks > _MOST_CHUNKS or any(chunk.host >= 0 and chunk.host not in on for chunk in request):
+    if chunks > _MOST_CHUNKS:
         return False
     groups = tuple(
         (
             chunk.count,
             (chunk.procs, chunk.memory, *machine.amounts(chunk.resources)),
-            on.get(chunk.host, -1),
+            frozenset(
+                place for place, (host, _) in enumerate(parts) if allowed is None or host in allowed
+            ),
         )
-        for chunk in request
+        for chunk, allowed in ((chunk, hosts_for(machine, job, chunk)) for chunk in request)
     )
     counts_memory = tuple(bool(machine.hosts[host].memory) for host, _ in parts)
     left = tuple(tuple(column[host] for column in free) for host, _ in parts)
@@ -136,9 +137,9 @@ def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
     return _divides(counts_memory, left, groups, most, (True,) * len(parts), set())
 
 
-_Groups = tuple[tuple[int, tuple[int, ...], int], ...]
-"""Groups of equal chunks: their number, the amounts of each by resource, and the place of the only
-part that may hold them (-1: any)."""
+_Groups = tuple[tuple[int, tuple[int, ...], frozenset[int]], ...]
+"""Groups of equal chunks: their number, the amounts of each by resource, and the places of the parts
+that may hold them."""
 
 
 def _divides(
@@ -158,7 +159,7 @@ def _divides(
     if key in failed:
         return False
     for place, there in enumerate(free):
-        if (most == 1 and not is_unused[place]) or wanted not in (-1, place):
+        if (most == 1 and not is_unused[place]) or place not in wanted:
             continue
         procs, memory, *named = amounts
         taken = (procs, memory if counts_memory[place] else 0, *named)

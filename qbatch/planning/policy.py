@@ -187,22 +187,30 @@ def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
     if not (base is kind or kind.__module__.startswith("qbatch.policies.") or is_a_kernel):
         return None
 
-    if machine.resources and not knows_resources(policy):
+    if (machine.resources or machine.asks_for_hosts) and not knows_resources(policy):
         return None  # the engine gives the reason
     return policy.compiled_on(machine)
 
 
 def check_resources(policy: Policy, machine: Machine) -> None:
-    """Refuse a machine that counts named resources for a policy that does not know them.
+    """Refuse a machine with named resources, partitions or features for a policy that does not know
+    them.
 
     Raises:
-        UsageError: names the policy, the resources and the way out.
+        UsageError: names the policy, what it does not know, and the way out.
     """
-    if machine.resources and not knows_resources(policy):
+    if knows_resources(policy):
+        return
+    if machine.resources:
         raise UsageError(
             f"policy {name_of(policy)} counts only processors and memory, and the hosts of this "
             "machine also have "
             f"{', '.join(machine.resources)}; choose another policy, or leave out their resources"
+        )
+    if machine.asks_for_hosts:
+        raise UsageError(
+            f"policy {name_of(policy)} knows no partitions and no features of hosts; choose another "
+            "policy, or leave them out of the machine file"
         )
 
 

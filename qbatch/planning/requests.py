@@ -20,7 +20,9 @@ from qbatch.model.machine import Machine
 from qbatch.planning.kernels.tables import GROUP, REQUEST, Requests
 from qbatch.planning.kernels.types import Int64Array
 
-_REQUEST_OF = attrgetter("chunks", "procs", "memory", "placing", "is_exclusive", "resources")
+_REQUEST_OF = attrgetter(
+    "chunks", "procs", "memory", "placing", "is_exclusive", "resources", "partitions"
+)
 _ROW_OF = attrgetter("row")
 _FEWEST = 4096
 
@@ -41,22 +43,50 @@ def requested(job: Job) -> tuple[ChunkRequest, ...]:
     return (ChunkRequest(job.procs, 1, -(-job.memory // max(job.procs, 1))),)
 
 
-def is_plain(job: Job) -> bool:
+def is_plain(machine: Machine, job: Job) -> bool:
     """Return whether a job asks for nothing but processors: it fits wherever enough are free in
     total."""
     is_bare = not (job.chunks or job.memory or job.is_exclusive or job.resources)
-    return is_bare and job.placing == FREE
+    return is_bare and job.placing == FREE and not machine.partitions
+
+
+def hosts_for(machine: Machine, job: Job, chunk: ChunkRequest) -> tuple[int, ...] | None:
+    """Return the hosts on which a chunk may be, by the partitions of its job, its features and the
+    host that it names; None: all."""
+    chosen: set[int] | None = None
+    if machine.partitions:
+        named = [
+            each
+            for each in machine.partitions
+            if (each.name in job.partitions if job.partitions else each.is_default)
+        ]
+        if named or job.partitions:
+            chosen = {host for each in named for host in each.hosts}
+    if chunk.host >= 0:
+        chosen = {chunk.host} if chosen is None else chosen & {chunk.host}
+    if chunk.features:
+        wanted, every = set(chunk.features), range(len(machine.hosts))
+        chosen = {
+            place
+            for place in (every if chosen is None else chosen)
+            if wanted <= set(machine.hosts[place].features)
+        }
+    if chosen is None or len(chosen) == len(machine.hosts):
+        return None
+    return tuple(sorted(chosen))
 
 
 def packed(request: Sequence[ChunkRequest]) -> tuple[ChunkRequest, ...]:
-    """Return the single chunk of a packed job; nothing if its chunks name different hosts."""
+    """Return the single chunk of a packed job; nothing if its chunks name different hosts.  It has
+    the features of all."""
     named = {chunk.host for chunk in request if chunk.host >= 0}
     if len(named) > 1:
         return ()
     procs = sum(chunk.count * chunk.procs for chunk in request)
     memory = sum(chunk.count * chunk.memory for chunk in request)
     host = named.pop() if named else -1
-    return (ChunkRequest(1, procs, memory, host, total_of(request)),)
+    features = tuple(dict.fromkeys(name for chunk in request for name in chunk.features))
+    return (ChunkRequest(1, procs, memory, host, total_of(request), features),)
 
 
 def total_of(request: Sequence[ChunkRequest]) -> tuple[tuple[str, int], ...]:
@@ -82,9 +112,9 @@ def is_loose(machine: Machine, job: Job, request: Sequence[ChunkRequest]) -> boo
     """Return whether hosts do not matter to a job: it fits wherever enough processors are free in
     total.
 
-    Its chunks are of one processor, need no counted memory and no other resource, and name no host;
-    they may share hosts with others and with each other, or every host has one processor, so that
-    they cannot.
+    Its chunks are of one processor, need no counted memory and no other resource, and may be on any
+    host.  They may share hosts with others and with each other; or every host has one processor, so
+    that they cannot.
     """
     if job.placing != FREE or job.is_exclusive:
         are_single = not machine.counts_memory and all(host.cpus == 1 for host in machine.hosts)
@@ -92,7 +122,7 @@ def is_loose(machine: Machine, job: Job, request: Sequence[ChunkRequest]) -> boo
             return False
     return all(
         chunk.procs == 1
-        and chunk.host < 0
+        and hosts_for(machine, job, chunk) is None
         and not (chunk.memory and machine.counts_memory)
         and not chunk.resources
         for chunk in request
@@ -154,7 +184,7 @@ class RequestBook:
         # What is not yet in the tables: rows of each.
         self._new: tuple[list[Any], ...] = ([], [], [], [])
         self._group_count = 0
-        self._sets: dict[int, int] = {}
+        self._sets: dict[tuple[int, ...], int] = {}
         self._limit = _FEWEST
         self._has_tight = False
 
@@ -237,9 +267,10 @@ class RequestBook:
         request = packed(asked) if job.placing == PACK else asked
         if not is_sound(job, asked):
             request = ()
+        allowed = [hosts_for(self._machine, job, chunk) for chunk in request]
         is_mixed = len(request) > _MOST_COMPARED or any(
-            one.host < 0 or other.host < 0 or one.host == other.host
-            for one, other in combinations(request, 2)
+            one is None or other is None or not set(one).isdisjoint(other)
+            for one, other in combinations(allowed, 2)
         )
         heads.append(
             (
@@ -253,11 +284,11 @@ class RequestBook:
             )
         )
         self._group_count += len(request)
-        for chunk in request:
-            if chunk.host >= 0 and chunk.host not in self._sets:
-                self._sets[chunk.host] = len(self._sets)
-                sets.append([place == chunk.host for place in range(len(self._machine.hosts))])
-            groups.append((chunk.count, self._sets.get(chunk.host, -1)))
+        for chunk, hosts in zip(request, allowed, strict=True):
+            if hosts is not None and hosts not in self._sets:
+                self._sets[hosts] = len(self._sets)
+                sets.append(np.isin(np.arange(len(self._machine.hosts)), hosts))
+            groups.append((chunk.count, -1 if hosts is None else self._sets[hosts]))
             amounts.append((chunk.procs, chunk.memory, *self._machine.amounts(chunk.resources)))
 
 

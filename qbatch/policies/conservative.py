@@ -55,8 +55,6 @@ class Conservative:
 
         def new_host_plan(work: Workload, machine: Machine) -> host_plan.HostPlan:
             most = np.minimum(work.procs, len(machine.hosts)) if machine.chunked else 1
-            for asked in work.resources.values() if machine.chunked else ():
-                most = np.where(asked > 0, 1, most)
             parts = np.broadcast_to(most, len(work)).astype(np.int64)
             return host_plan.new_plan(parts, len(machine.there), compression)
 

@@ -204,32 +204,28 @@ def jobs_and_log(
     asked[tables.CPUS], asked[tables.MEMORY] = work.procs, work.memory
     for place, name in enumerate(machine.resources, tables.NAMED):
         asked[place] = work.resources.get(name, 0)
-    may_run = Admission(machine).takes(asked)
+    admission, requests = Admission(machine), tables.no_requests()
+    if machine.chunked:
+        different, of = different_jobs(work)
+        requests = requests_of(machine, different, of)
+        may_run = np.array([admission.refusal(job) is None for job in different], np.bool_)[of]
+    else:
+        may_run = admission.takes(asked)
     for name in work.resources.keys() - set(machine.resources):
         may_run &= work.resources[name] == 0
     if compiled.takes is not None:
         may_run &= compiled.takes(memory)
-    requests = tables.no_requests()
-    if machine.chunked:
-        kinds, of = np.unique(asked, axis=1, return_inverse=True)
-        different = [
-            Job(number=0, submit=0, procs=procs, estimate=0, memory=memory, resources=named)
-            for procs, memory, named in _kinds(kinds, machine)
-        ]
-        requests = requests_of(machine, different, of.ravel())
     jobs = JobColumns(work.submit, asked[tables.CPUS], work.estimate, asked, requests)
     return jobs, LogTable(
         work.run, np.ascontiguousarray(work.used_memory, np.int64), may_run.view(np.int8)
     )
 
 
-def _kinds(
-    kinds: Int64Array, machine: Machine
-) -> Iterator[tuple[int, int, tuple[tuple[str, int], ...]]]:
-    """Return different requests, ``[N, n]`` by resource: processors, memory, named resources."""
-    for procs, memory, *named in kinds.T.tolist():
-        asked = zip(machine.resources, named, strict=True)
-        yield procs, memory, tuple((name, amount) for name, amount in asked if amount)
+def different_jobs(work: Workload) -> tuple[list[Job], Int64Array]:
+    """Return jobs with the different requests of a workload, and by row the index of its."""
+    asked = np.stack([work.procs, work.memory, work.request, *work.resources.values()])
+    _, first, of = np.unique(asked, axis=1, return_index=True, return_inverse=True)
+    return [arrival.job for arrival in arrivals_of(work, first, None, 0)], of.ravel()
 
 
 def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTables:

@@ -21,6 +21,7 @@ from qbatch.model.record import MICROSECONDS, Int64Array, LogClock, Workload
 from qbatch.workloads import Log, machine_procs
 from qbatch.workloads.estimates import read_estimates
 from qbatch.workloads.log import cancelled_rows, used_procs
+from qbatch.workloads.resource_rows import ResourceRows
 from qbatch.workloads.unfinished import unfinished_of
 
 _HORIZON = 1 << 61
@@ -55,12 +56,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare(
-    log: Log, machine: Machine, options: Options | None = None, deadlines: Int64Array | None = None
+    log: Log,
+    machine: Machine,
+    options: Options | None = None,
+    deadlines: Int64Array | None = None,
+    resources: ResourceRows | None = None,
 ) -> Workload:
     """Return the jobs of a log that can run on a machine, in order of sequence.
 
     ``deadlines``: by row of the log, in microseconds of its clock, -1 for none; they move with the
-    submissions (``load``).
+    submissions (``load``).  ``resources``: what the jobs ask for in chunks.
 
     Raises:
         InputError: no job can run, or a number is too large.
@@ -70,7 +75,9 @@ def prepare(
     clock = LogClock(log.header.unix_start_time, log.header.time_zone_string)
     submit_s, run_s = np.asarray(log["submit"]), run_times(log)
     procs = np.asarray(log.procs)
-    reasons = reasons_to_skip(log, machine)
+    if resources is not None:
+        procs = _of_requests(resources, [each.procs for each in resources.requests], procs)
+    reasons = reasons_to_skip(log, machine, procs)
     skipped = {name: len(rows) for name, rows in reasons.items()}
     keep = np.ones(len(log), np.bool_)
     if options.since is not None:
@@ -120,6 +127,24 @@ def prepare(
             "more than the "
             f"{_HORIZON / MICROSECONDS:.3g} s that can be counted; use --first, or a smaller f:N"
         )
+    memory = np.broadcast_to(np.int64(0), len(rows))
+    if machine.counts_memory:
+        memory = _memory(log, rows, procs)
+    columns: dict[str, Any] = {}
+    if resources is not None:
+        requests, of = resources.requests, resources.of[rows]
+        memory = _of_requests(resources, [each.memory for each in requests], memory, of)
+        names = dict.fromkeys(name for each in requests for name in each.resources)
+        columns = {
+            "requests": requests,
+            "request": of,
+            "resources": {
+                name: _of_requests(
+                    resources, [each.resources.get(name, 0) for each in requests], 0 * of, of
+                )
+                for name in names
+            },
+        }
     effective = np.minimum(run, estimate) if options.kill else run
     estimate = estimate if options.kill else np.maximum(estimate, run)
     return Workload(
@@ -131,9 +156,7 @@ def prepare(
         estimate=estimate,
         run=effective,
         logged_run=run,
-        memory=_memory(log, rows, procs)
-        if machine.counts_memory
-        else np.broadcast_to(np.int64(0), len(rows)),
+        memory=memory,
         used_memory=_used_memory(log, rows),
         user=_column(log, "user", rows),
         group=_column(log, "group", rows),
@@ -146,7 +169,19 @@ def prepare(
         queue_names=log.header.queue_names(),
         estimates_missing=int(np.count_nonzero(requested <= 0)),
         deadline=deadline,
+        **columns,
     )
+
+
+def _of_requests(
+    resources: ResourceRows,
+    values: list[int],
+    otherwise: NDArray[Any],
+    of: Int64Array | None = None,
+) -> Int64Array:
+    """Return the value of each row's request, and for rows without one that of another column."""
+    of = resources.of if of is None else of
+    return np.where(of >= 0, np.array([*values, 0], np.int64)[of], otherwise)
 
 
 def run_times(log: Log) -> NDArray[Any]:
@@ -177,14 +212,21 @@ def choose_procs(log: Log, procs: int | None) -> int:
     return found
 
 
-def reasons_to_skip(log: Log, machine: Machine) -> dict[str, Int64Array]:
+def reasons_to_skip(
+    log: Log, machine: Machine, asked: NDArray[Any] | None = None
+) -> dict[str, Int64Array]:
     """Return the rows of a log that cannot run on a machine, by reason; a row is under the first
-    reason that applies."""
-    submit, run, procs = np.asarray(log["submit"]), run_times(log), np.asarray(log.procs)
+    reason that applies.
+
+    ``asked``: the processors that each asks for, if not those of the log.
+    """
+    submit, run = np.asarray(log["submit"]), run_times(log)
+    procs = np.asarray(log.procs) if asked is None else asked
     number = np.asarray(log["job"])
     keep = np.ones(len(log), np.bool_)
     memory = _memory(log, slice(None), np.maximum(procs, 1))
-    has_host = np.zeros(len(log), np.bool_)
+    # Of jobs that may be on several hosts, admission refuses those that do not fit.
+    has_host = np.full(len(log), machine.chunked)
     for host in set(machine.hosts):
         has_host |= (procs <= host.cpus) & ((host.memory == 0) | (memory <= host.memory))
     found: dict[str, Int64Array] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 
 from qbatch.engine.round import Round
@@ -163,6 +164,15 @@ def arrivals_of(
             parent=parent,
             resources=work.resources_of(int(places[place - row])) if work.resources else (),
         )
+        if work.requests and (kind := int(work.request[places[place - row]])) >= 0:
+            asked = work.requests[kind]
+            job = msgspec.structs.replace(
+                job,
+                chunks=asked.chunks,
+                placing=asked.placing,
+                is_exclusive=asked.is_exclusive,
+                partitions=asked.partitions,
+            )
         yield Arrival(job, run, used)
 
 

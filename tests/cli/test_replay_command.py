@@ -509,6 +509,28 @@ def test_standard_input_is_a_log_too() -> None:
     assert b"Mean wait" in done.stdout
 
 
+def test_resources_of_jobs_need_hosts_and_what_does_not_count_is_said(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    log, side, machine = tmp_path / "log.swf", tmp_path / "side.csv", tmp_path / "machine.toml"
+    row = "{} 0 -1 10 4 -1 -1 4 10 -1 1 1 1 -1 1 -1 -1 -1\n"
+    log.write_text("; MaxProcs: 8\n" + row.format(1) + row.format(2))
+    side.write_text("job,nodes,cpus_per_node,gpus_per_node,qos\n1,2,2,1,high\n2,2,2,1,\n")
+    replay = ("replay", log, "-p", "easy", "--resources", side, "--json")
+    code, out, err = command(capfd, *replay)
+    assert (code, out) == (2, "")
+    assert "a machine file with schema = 2" in err
+    hosts = 'schema = 2\n[[host]]\nname = "n[1-2]"\ncpus = 4\nresources = { gpu = 1 }\n'
+    machine.write_text(hosts)
+    code, out, err = command(capfd, *replay, "--machine", machine)
+    assert code == 0
+    assert "the column qos does not count yet (1 lines)" in err
+    found = json.loads(out)
+    assert found["resources"] == 2
+    # Each takes both GPUs, so that one runs after the other.
+    assert found["results"][0]["metrics"]["wait_max_s"] == 10
+
+
 def test_a_machine_file_takes_the_place_of_the_header(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError
 from qbatch.model.job_class import JobClass
-from qbatch.model.machine import Host, Machine, expand_names, memory_text, one_host, parse_memory
+from qbatch.model.machine import (
+    Host,
+    Machine,
+    Partition,
+    expand_names,
+    memory_text,
+    one_host,
+    parse_memory,
+)
 from qbatch.model.machine_file import machine_as_toml, parse_machine
 from qbatch.workloads.machines import load_machine
 
@@ -61,7 +69,7 @@ def test_a_machine_file_is_read_whole() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("schema = 1", "schema = 2"), "line 2, key 'schema': must be 1"),
+        (("schema = 1", "schema = 3"), "line 2, key 'schema': must be 1 or 2"),
         (
             ("single_host = true", 'single_host = "yes"'),
             "line 3, key 'single_host': must be true or false",
@@ -451,9 +459,8 @@ def test_named_resources_are_read_and_written() -> None:
         (
             ("gpu = 2", '"gpu:a100" = 2'),
             (
-                "line 7, key 'resources': 'gpu:a100' is not a name; .*types of it are not "
-                "supported "
-                "yet"
+                "line 7, key 'resources': 'gpu:a100' is not a name; .*a type, such as gpu:a100, "
+                "needs schema = 2"
             ),
         ),
         (
@@ -490,3 +497,73 @@ def test_the_digest_of_a_machine_without_resources_is_what_it_was_before_there_w
         per_user=3,
     )
     assert more.digest != machine.digest
+
+
+SITE = """schema = 2
+name = "site"
+[[host]]
+name = "c[1-2]"
+cpus = 8
+memory = "16GB"
+features = ["ib"]
+[[host]]
+name = "g1"
+cpus = 16
+memory = "64GB"
+resources = { "gpu:a100" = 4, nvme = 1 }
+features = ["ib", "nvme"]
+[[partition]]
+name = "cpu"
+hosts = ["c[1-2]"]
+default = true
+[[partition]]
+name = "all"
+hosts = ["all"]
+"""
+
+
+def test_the_second_schema_has_features_partitions_and_types() -> None:
+    machine = parse_machine(SITE, "m.toml")
+    assert machine.chunked
+    assert not machine.is_one_pool
+    assert [host.features for host in machine.hosts] == [("ib",), ("ib",), ("ib", "nvme")]
+    assert machine.partitions == (
+        Partition("cpu", (0, 1), is_default=True),
+        Partition("all", (0, 1, 2)),
+    )
+    assert dict(machine.hosts[2].resources) == {"gpu": 4, "gpu:a100": 4, "nvme": 1}
+    assert parse_machine("\n".join(machine_as_toml(machine)), "again") == machine
+    alone = parse_machine(SITE.replace("schema = 2", "schema = 2\nsingle_host = true"), "m.toml")
+    assert alone.single_host
+    assert not alone.chunked
+
+
+def test_the_digest_of_a_machine_without_partitions_is_as_before_there_were_any() -> None:
+    assert one_host(128).digest == "dc0d3376c7a23500"
+    assert (
+        parse_machine(SITE, "m.toml").digest
+        != parse_machine(SITE.replace('features = ["ib"]', ""), "m.toml").digest
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('features = ["ib"]', 'features = "ib"'), "line 7, key 'features': must be a list"),
+        (('features = ["ib"]', 'features = ["i b"]'), "line 7, key 'features': 'i b' is not a"),
+        (('name = "all"', 'name = "cpu"'), "the partition 'cpu' appears twice"),
+        (('name = "all"', 'name = "a l"'), "key 'partition': needs a name without blanks"),
+        (('hosts = ["all"]', "hosts = []"), "key 'hosts': must be a list of hosts"),
+        (('hosts = ["all"]', 'hosts = ["d1"]'), "key 'hosts': there is no host 'd1'"),
+        (('hosts = ["all"]', 'hosts = ["c[1-"]'), "key 'hosts': .*bracket is not closed"),
+        (('hosts = ["all"]', 'hosts = ["all"]\ndefault = true'), "another default partition"),
+        (('hosts = ["all"]', 'hosts = ["all"]\ntimes = 3'), "key 'times': is not known in"),
+        (("nvme = 1 }", "gpu = 2 }"), "a host has gpu of one type"),
+        (("nvme = 1 }", '"gpu:v100" = 2 }'), "a host has gpu of one type"),
+        (("schema = 2", "schema = 1"), "key 'partition': is not known"),
+    ],
+)
+def test_a_bad_file_of_the_second_schema_is_refused(change: tuple[str, str], message: str) -> None:
+    assert change[0] in SITE
+    with pytest.raises(InputError, match=message):
+        parse_machine(SITE.replace(*change), "m.toml")

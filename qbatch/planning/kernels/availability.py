@@ -216,7 +216,7 @@ def asks(
 def most_on(group: int, row: int, host: int, left: int, jobs: JobColumns, taken: Int64Array) -> int:
     """Return how many of the ``left`` chunks of a group may be on a host, whatever is free there.
 
-    Of a job whose chunks go to different hosts it is one, and none where the job has a chunk.
+    If the chunks of the job go to different hosts, it is one, and none where the job has a chunk.
     """
     if group == ONE_CHUNK:
         return left
@@ -412,10 +412,9 @@ def earliest(
     never.  ``taken``: as for :func:`place`.
 
     Candidates are ``not_before`` and every later begin of a segment, in order.  For each group and
-    host, ``fits`` is an upper bound of the chunks that fit until the instant ``rises``; so as long
-    as the bounds of a group do not add up to its chunks, no candidate before the next rise fits.
-    Only a request with groups that share hosts can fit when less is free: all its candidates are
-    tried.
+    host, ``fits`` is an upper bound of the chunks that fit until the instant ``rises``.  As long as
+    the bounds of a group do not add up to its chunks, no candidate before the next rise fits.  Only
+    a request with groups that share hosts can fit when less is free: all its candidates are tried.
     """
     first, last = groups_of(row, jobs)
     if first == last:

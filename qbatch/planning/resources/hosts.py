@@ -35,7 +35,13 @@ from qbatch.planning.kernels.tables import (
 )
 from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.placement import fill, give_on, parts_as_ranges, place_chunks
-from qbatch.planning.requests import can_share_one_host, is_scattered, packed, requested
+from qbatch.planning.requests import (
+    can_share_one_host,
+    hosts_for,
+    is_scattered,
+    packed,
+    requested,
+)
 from qbatch.planning.resources.host_plan import PlacedPlan
 from qbatch.planning.resources.host_profile import HostProfile
 from qbatch.planning.resources.pool import PoolModel
@@ -82,7 +88,9 @@ class HostModel(ResourceModel):
     @staticmethod
     def replayed_as(machine: Machine) -> Machine:
         """Return the machine, or one pool if hosts do not matter to the jobs of a log."""
-        if machine.chunked and not (machine.counts_memory or machine.resources):
+        if machine.chunked and not (
+            machine.counts_memory or machine.resources or machine.asks_for_hosts
+        ):
             return one_host(machine.procs)
         return machine
 
@@ -138,8 +146,9 @@ class HostModel(ResourceModel):
         return np.array(
             [
                 host.could_hold(chunk.procs, chunk.memory, chunk.resources)
-                and chunk.host in (-1, place)
+                and (allowed is None or place in allowed)
                 for chunk in whole
+                for allowed in (hosts_for(self.view.machine, job, chunk),)
                 for place, host in enumerate(hosts)
             ]
             or [False] * len(hosts)

@@ -1,0 +1,142 @@
+"""The side file of what jobs ask for beyond the fields of SWF: nodes, memory and GPUs of each,
+features, partitions (docs/spec/production.md 1.2).
+
+It is CSV with a header.  ``job`` names a job of the log; a job without a row keeps its processors.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from qbatch.model.errors import InputError, suggestion
+from qbatch.model.job import FREE, SCATTER, ChunkRequest, JobRequest
+from qbatch.model.machine import parse_memory
+from qbatch.model.record import Int64Array
+from qbatch.workloads.log import Log
+
+COLUMNS = (
+    "job",
+    "nodes",
+    "cpus_per_node",
+    "memory_per_node",
+    "gpus_per_node",
+    "gpu_type",
+    "features",
+    "partitions",
+    "exclusive",
+)
+"""The columns that count; ``job`` and ``nodes`` are required."""
+
+NOT_COUNTED = ("server", "qos", "account", "reservation", "eligible", "priority")
+"""Columns of the specification that a replay does not use yet."""
+
+_MOST = 2**31 - 1
+
+
+class ResourceRows(NamedTuple):
+    """What the jobs of a log ask for: ``requests``, each different, and ``of``, by row of the log
+    the index of its request, -1 for a job without a row.  ``not_counted``: how many rows have a
+    value in each column that a replay does not use."""
+
+    requests: tuple[JobRequest, ...]
+    of: Int64Array
+    not_counted: Mapping[str, int]
+
+
+def read_resources(path: str, log: Log) -> ResourceRows:
+    """Return the requests of a log's jobs from a side file.
+
+    Raises:
+        InputError: names the file, the line and the reason.
+    """
+    try:
+        text = Path(path).read_bytes().decode()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: it is not a text in UTF-8: {error.reason} at byte {error.start}"
+        ) from error
+    rows = csv.reader(io.StringIO(text))
+    header = [name.strip() for name in next(rows, [])]
+    _check_header(path, header)
+    numbers = np.asarray(log["job"], np.int64).tolist()
+    places = {number: row for row, number in enumerate(numbers)}
+    of, known = np.full(len(log), -1, np.int64), dict[JobRequest, int]()
+    not_counted = dict.fromkeys((name for name in NOT_COUNTED if name in header), 0)
+    for cells in rows:
+        if not cells:
+            continue
+        line = f"{path}: line {rows.line_num}"
+        if len(cells) != len(header):
+            raise InputError(f"{line}: {len(cells)} values, the header names {len(header)}")
+        values = dict(zip(header, (cell.strip() for cell in cells), strict=True))
+        number = _whole(values, "job", 0, line)
+        if number not in places:
+            raise InputError(f"{line}: job {number} is not in {log.name}; leave the line out")
+        if of[places[number]] >= 0:
+            raise InputError(f"{line}: job {number} has another line before it; leave one out")
+        request = _request(values, line)
+        of[places[number]] = known.setdefault(request, len(known))
+        for name in not_counted:
+            not_counted[name] += values[name] not in ("", "0")
+    return ResourceRows(tuple(known), of, not_counted)
+
+
+def _check_header(path: str, header: list[str]) -> None:
+    for name in header:
+        if name not in COLUMNS + NOT_COUNTED:
+            near = suggestion(name, COLUMNS)
+            raise InputError(
+                f"{path}: line 1: the column {name!r} is not known{near} "
+                f"(known: {', '.join(COLUMNS + NOT_COUNTED)})"
+            )
+        if header.count(name) > 1:
+            raise InputError(f"{path}: line 1: the column {name!r} appears twice")
+    for name in ("job", "nodes"):
+        if name not in header:
+            raise InputError(f"{path}: line 1: no column {name}; a side file begins job,nodes")
+
+
+def _request(values: dict[str, str], line: str) -> JobRequest:
+    nodes = _whole(values, "nodes", 1, line)
+    cpus = _whole(values, "cpus_per_node", 1, line, default=1)
+    try:
+        memory = parse_memory(_number_or_text(values.get("memory_per_node", "") or "0"))
+    except ValueError as error:
+        raise InputError(f"{line}: memory_per_node: {error}") from None
+    gpus, gpu_type = _whole(values, "gpus_per_node", 0, line, default=0), values.get("gpu_type", "")
+    resources: list[tuple[str, int]] = []
+    if gpus:
+        resources.append(("gpu", gpus))
+        if gpu_type:
+            resources.append((f"gpu:{gpu_type}", gpus))
+    features = tuple(filter(None, values.get("features", "").split("&")))
+    partitions = tuple(filter(None, values.get("partitions", "").split(",")))
+    chunk = ChunkRequest(nodes, cpus, memory, resources=tuple(resources), features=features)
+    is_exclusive = _whole(values, "exclusive", 0, line, default=0) > 0
+    return JobRequest((chunk,), SCATTER if nodes > 1 else FREE, is_exclusive, partitions)
+
+
+def _number_or_text(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def _whole(
+    values: dict[str, str], name: str, least: int, line: str, default: int | None = None
+) -> int:
+    """Return a whole number of a column; the default if it is empty or absent."""
+    text = values.get(name, "")
+    if not text and default is not None:
+        return default
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= _MOST):
+        raise InputError(
+            f"{line}: {name} {text[:40]!r} is not a whole number from {least} to {_MOST}"
+        )
+    return int(text)
