@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from qbatch.cli.console import check_choice, progress_bar, talk
 from qbatch.model.errors import OutputError, UsageError
+from qbatch.model.machine import Machine
 
 FORMATS = ("pbs", "slurm")
 UNITS = ("cores", "nodes")
@@ -76,6 +78,18 @@ def import_log(
             help="Write a machine file (TOML) with the hosts seen.",
         ),
     ] = None,
+    slurm_conf: Annotated[
+        Text,
+        typer.Option(
+            "--slurm-conf", metavar="FILE", help="Make the machine file of this slurm.conf."
+        ),
+    ] = None,
+    resources: Annotated[
+        Text,
+        typer.Option(
+            metavar="FILE", help="Write nodes, memory, GPUs and partitions by job (CSV; Slurm)."
+        ),
+    ] = None,
     computer: Annotated[Text, typer.Option(help="Value of Computer in the header.")] = None,
     installation: Annotated[Text, typer.Option(help="Value of Installation in the header.")] = None,
     anonymize: Annotated[
@@ -105,9 +119,9 @@ def import_log(
     from shlex import join
 
     from qbatch.distribution import __version__
-    from qbatch.model.machine_file import machine_as_toml
-    from qbatch.results.output import log_file, whole_file
+    from qbatch.results.output import log_file
     from qbatch.workloads.accounting import ImportOptions, import_files
+    from qbatch.workloads.accounting.slurm_conf import read_slurm_conf
     from qbatch.workloads.header import Header
     from qbatch.workloads.swf_writer import write_log
 
@@ -117,16 +131,19 @@ def import_log(
         ("--submit", submit, SUBMISSIONS),
     ):
         check_choice(option, value, known)
-    if (anonymize_queues or key is not None) and not anonymize:
-        raise UsageError("--key and --anonymize-queues go with --anonymize; give it too")
-    if out == "-" and as_json:
-        raise UsageError("--json and -o - both want standard output; name a file with -o")
-    if machine_file is not None and unit == "nodes":
-        raise UsageError(
-            "--machine-file counts processors of hosts, and --unit nodes counts hosts; leave one "
-            "out"
-        )
-    _check_output(out, files, key, machine_file)
+    _check_together(
+        form,
+        unit,
+        anonymize=anonymize,
+        anonymize_queues=anonymize_queues,
+        key=key,
+        has_two_outputs=out == "-" and as_json,
+        machine_file=machine_file,
+        slurm_conf=slurm_conf,
+        resources=resources,
+    )
+    site = None if slurm_conf is None else read_slurm_conf(slurm_conf)
+    _check_output(out, [*files, *filter(None, (slurm_conf, resources))], key, machine_file)
     # The header of an anonymous log has nothing that could identify a user.
     command = "qbatch import ... --anonymize" if anonymize else join(["qbatch", *sys.argv[1:]])
     options = ImportOptions(
@@ -143,7 +160,8 @@ def import_log(
         key=_key(key) if key is not None else None,
         machine_procs=machine_procs,
         computer=computer,
-        keeps_hosts=machine_file is not None,
+        keeps_hosts=machine_file is not None and site is None,
+        keeps_requests=resources is not None,
         installation=installation,
         notes=(f"made by qbatch {__version__}: {command}",),
     )
@@ -157,15 +175,15 @@ def import_log(
         done = import_files(form, files, options, move)
     with log_file(out) as file:
         write_log(file, Header(lines=tuple(done.log.lines)), done.log.columns)
+    if resources is not None:
+        _write_resources(resources, done.requests)
+    if machine_file is not None and site is not None:
+        _write_machine(machine_file, site.remarks, site.machine)
+        for remark in site.remarks if not quiet else ():
+            talk(f"{slurm_conf}: {remark}")
     seen = done.seen
     if machine_file is not None and seen is not None:
-        with whole_file(machine_file) as file:
-            lines = [
-                *(f"# {remark}" for remark in seen.remarks),
-                "",
-                *machine_as_toml(seen.machine),
-            ]
-            file.write(("\n".join(lines) + "\n").encode(errors="replace"))
+        _write_machine(machine_file, seen.remarks, seen.machine)
     if not quiet:
         _print_summary(done.document, out)
         if seen is not None:
@@ -176,10 +194,67 @@ def import_log(
                 "comments describe the "
                 "partitions"
             )
-        elif done.document["machine"]["hosts_seen"] and unit != "nodes":
+        elif machine_file is None and done.document["machine"]["hosts_seen"] and unit != "nodes":
             talk("--machine-file FILE writes the hosts seen as a machine file, for replay and up")
     if as_json:
         typer.echo(json.dumps(done.document, indent=2))
+
+
+def _check_together(
+    form: str,
+    unit: str,
+    *,
+    anonymize: bool,
+    anonymize_queues: bool,
+    key: Text,
+    has_two_outputs: bool,
+    machine_file: Text,
+    slurm_conf: Text,
+    resources: Text,
+) -> None:
+    """Refuse options that do not go together."""
+    if (anonymize_queues or key is not None) and not anonymize:
+        raise UsageError("--key and --anonymize-queues go with --anonymize; give it too")
+    if has_two_outputs:
+        raise UsageError("--json and -o - both want standard output; name a file with -o")
+    if machine_file is not None and unit == "nodes":
+        raise UsageError(
+            "--machine-file counts processors of hosts, and --unit nodes counts hosts; leave one "
+            "out"
+        )
+    if resources is not None and (form != "slurm" or anonymize or unit == "nodes"):
+        raise UsageError(
+            "--resources takes records of Slurm, by cores and with their names; leave it out, or "
+            "leave out --anonymize and --unit"
+        )
+    if slurm_conf is not None and machine_file is None:
+        raise UsageError("--slurm-conf goes with --machine-file FILE, which it writes; give it too")
+
+
+def _write_machine(path: str, remarks: Sequence[str], machine: Machine) -> None:
+    """Write a machine file, with remarks as comments before it."""
+    from qbatch.model.machine_file import machine_as_toml
+    from qbatch.results.output import whole_file
+
+    lines = [*(f"# {remark}" for remark in remarks), "", *machine_as_toml(machine)]
+    with whole_file(path) as file:
+        file.write(("\n".join(lines) + "\n").encode(errors="replace"))
+
+
+def _write_resources(path: str, requests: Sequence[tuple[str, ...]]) -> None:
+    """Write the side file of resources: a line for each job of which they are known."""
+    from csv import writer
+    from io import StringIO
+
+    from qbatch.results.output import whole_file
+    from qbatch.workloads.resource_rows import COLUMNS
+
+    text = StringIO()
+    rows = writer(text, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    rows.writerows((job, *cells) for job, cells in enumerate(requests, 1) if cells)
+    with whole_file(path) as file:
+        file.write(text.getvalue().encode(errors="replace"))
 
 
 def _check_output(out: str, files: list[str], key: Text, machine_file: Text) -> None:

@@ -184,7 +184,7 @@ def _job(
         ):
             if getattr(record, name) < 0:
                 setattr(record, name, max(getattr(each, name) for each in others))
-    for name in ("user", "group", "account", "name", "queue", "asks", "hosts"):
+    for name in ("user", "group", "account", "name", "queue", "asks", "hosts", "request"):
         if not getattr(record, name):
             setattr(
                 record,
@@ -304,5 +304,6 @@ def _with_whole_heterogeneous(
         first.start, first.end = min(first.start, job.start), max(first.end, job.end)
         first.run = max(first.run, job.run)
         first.hosts += job.hosts
+        first.request = ()  # a line of resources has nodes of one kind
         first.asks = tuple(sorted({*first.asks, *job.asks}))
     return [job for job in jobs if job.part < 0] + list(whole.values())

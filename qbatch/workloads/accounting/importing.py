@@ -112,12 +112,13 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A log made of accounting, the record of the import (schema ``qbatch.import/1``), and the
-    hosts seen if requested."""
+    """A log made of accounting, the record of the import (schema ``qbatch.import/1``), the
+    hosts seen if requested, and by job the cells of its line of resources, after the job number."""
 
     log: ImportedLog
     document: dict[str, Any]
     seen: HostsSeen | None = None
+    requests: tuple[tuple[str, ...], ...] = ()
 
 
 def import_files(
@@ -139,7 +140,7 @@ def import_files(
     clock = WallClock(zone)
     since, before = _bound(options.since, clock, "--from"), _bound(options.before, clock, "--to")
     clock.gaps = clock.folds = 0
-    counts = ImportCounts(keeps_hosts=options.keeps_hosts)
+    counts = ImportCounts(keeps_hosts=options.keeps_hosts, keeps_requests=options.keeps_requests)
     files = accounting_files(paths)
 
     def records() -> Iterator[AccountingRecord]:
@@ -249,7 +250,7 @@ def import_files(
             ),
         },
     }
-    return Imported(log, document, seen)
+    return Imported(log, document, seen, tuple(job.request for job in jobs))
 
 
 def _check_clusters(asked: Sequence[str], known: set[str]) -> None:

@@ -58,8 +58,9 @@ class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
     (without suspensions), ``cpu`` (of all processors).  Memory is KB of the whole job.  ``part`` is
     the component of a heterogeneous job.  ``hosts``: names and processors, where the counts keep
     them.  ``is_trial``: an attempt for a quantum, that was thrown away when this was over.
-    ``asks``: what a log does not hold, but for memory, partition and ``priority``, which have
-    fields of their own.
+    ``request``: the cells of its line in a side file of resources, after the job number
+    (:mod:`qbatch.workloads.resource_rows`).  ``asks``: what a log does not hold, but for memory,
+    partition and ``priority``, which have fields of their own.
 
     Of a job, ``end`` is when it ended or was cancelled.  ``run`` is how long it ran, without the
     time it was ``suspended``. ``after`` is the attempt before this one; ``asks`` is all that a log
@@ -95,6 +96,7 @@ class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
     queue: str = ""
     hosts: tuple[tuple[str, int], ...] = ()
     asks: Asks = ()
+    request: tuple[str, ...] = ()
     priority: int = ABSENT
     cluster: str = ""
     run: int = ABSENT
@@ -122,13 +124,16 @@ class Reasons(dict[str, Count]):
 
 
 class ImportCounts:
-    """What occurred while reading, by reason: ``unusable`` (lost), ``ignored`` (rightly left out),
-    ``adjusted`` (used, but changed), ``fields`` (unknown to us).  ``keeps_hosts``: records keep the
-    hosts of a job. ``recorded``: the kinds that a log leaves out and the records contain.  ``hosts``: pairs of a
-    cluster and a name."""
+    """What occurred while reading, by reason.
 
-    def __init__(self, *, keeps_hosts: bool = False) -> None:
-        self.keeps_hosts = keeps_hosts
+    ``unusable``: lost; ``ignored``: rightly left out; ``adjusted``: used, but changed; ``fields``:
+    unknown to us.  ``keeps_hosts``: records keep the hosts of a job.  ``keeps_requests``: they keep
+    its ``request``.  ``recorded``: the kinds that a log leaves out and the records contain.
+    ``hosts``: pairs of a cluster and a name.
+    """
+
+    def __init__(self, *, keeps_hosts: bool = False, keeps_requests: bool = False) -> None:
+        self.keeps_hosts, self.keeps_requests = keeps_hosts, keeps_requests
         self.unusable, self.ignored, self.adjusted = Reasons(), Reasons(), Reasons()
         self.fields: Counter[str] = Counter()
         self.lines = self.records = 0

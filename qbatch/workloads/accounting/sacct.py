@@ -97,6 +97,7 @@ _IN_THE_LOG = frozenset(("cpu", "mem", "node", "billing", "energy", "pages", "vm
 column."""
 
 _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?![\w-])")
+_CHOICE = re.compile(r"[|\[*]")
 _FEATURE = re.compile(r"[A-Za-z_][\w.:\-]*")
 _SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,9})?)([KMGTP]?)([cn]?)\Z", re.ASCII | re.IGNORECASE)
 _IN_KB = {"K": 1, "M": 2**10, "G": 2**20, "T": 2**30, "P": 2**40}
@@ -201,6 +202,18 @@ def _job(
         row.get("reservation", "").strip(),
         _EXCLUSIVE.search(row.get("submitline", "")) is not None,
     )
+    if counts.keeps_requests:
+        record.request = _request(
+            row.get("reqtres", "") or row.get("alloctres", ""),
+            max(record.nodes, record.nodes_asked, 1),
+            row.get("constraints", "").strip(),
+            row.get("partition", "").strip(),
+            _EXCLUSIVE.search(row.get("submitline", "")) is not None,
+        )
+        if _CHOICE.search(row.get("constraints", "")):
+            counts.adjusted.add(
+                "a choice of features (a|b): its line of resources names none", record.place
+            )
     if kind == Kind.UNFINISHED:
         record.submit = next(iter(clock.of_iso(row["submit"].strip())), ABSENT)
         record.at = max(record.submit, 0)
@@ -351,6 +364,38 @@ def _asks(
         if name not in NOTHING
     }
     return tuple(sorted(asks | ({(left_out.EXCLUSIVE, "")} if is_exclusive else set())))
+
+
+@lru_cache(maxsize=4096)
+def _request(
+    tres: str, nodes: int, constraints: str, partition: str, is_exclusive: bool
+) -> tuple[str, ...]:
+    """Return the cells of a job's line of resources, after its number; none if the trackable
+    resources name no processors.
+
+    ``nodes``: those that it had, if they are more than it asked for: ``--ntasks=12`` asks for one,
+    and gets as many as it needs.  Amounts are of a node; what cannot be divided is rounded up.
+    """
+    amounts = {
+        name.strip(): amount
+        for name, _, amount in (part.partition("=") for part in tres.split(","))
+    }
+    cpus = whole_number(amounts.get("cpu", ""))
+    if cpus <= 0:
+        return ()
+    size = _SIZE.match(amounts.get("mem", ""))
+    memory = int(float(size[1]) * _IN_KB[size[2].upper() or "M"]) << 10 if size else 0
+    typed = next((name for name in amounts if name.startswith("gres/gpu:")), "gres/gpu")
+    gpus = max(whole_number(amounts.get(typed, "")), 0)
+    features = "" if _CHOICE.search(constraints) or constraints in NOTHING else constraints
+    return (
+        str(nodes),
+        *(str(-(-amount // nodes)) for amount in (cpus, memory, gpus)),
+        typed.partition(":")[2],
+        "&".join(_FEATURE.findall(features)),
+        partition,
+        str(int(is_exclusive)),
+    )
 
 
 @lru_cache(maxsize=4096)

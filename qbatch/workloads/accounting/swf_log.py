@@ -103,7 +103,8 @@ class ImportOptions:
     seconds or ISO times.
 
     ``unit``: what a processor is, ``cores`` or ``nodes``.  ``key`` numbers names by a keyed hash.
-    ``keeps_hosts``: also make a machine of the hosts that jobs ran on.
+    ``keeps_hosts``: also make a machine of the hosts that jobs ran on.  ``keeps_requests``: also
+    make the lines of a side file of resources.
     """
 
     timezone: str | None = None
@@ -119,6 +120,7 @@ class ImportOptions:
     key: bytes | None = None
     machine_procs: int | None = None
     keeps_hosts: bool = False
+    keeps_requests: bool = False
     computer: str | None = None
     installation: str | None = None
     notes: tuple[str, ...] = ()

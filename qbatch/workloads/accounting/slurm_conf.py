@@ -1,0 +1,183 @@
+"""The hosts and partitions of a ``slurm.conf``, as a machine (slurm.conf(5) of Slurm 22.05;
+docs/spec/production.md, section 7).
+
+It is a first reader: nodes with processors, memory, GPUs, features and weight, and partitions with
+their nodes.  Everything else is named and not used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from qbatch.model.errors import InputError
+from qbatch.model.machine import Host, Machine, Partition
+from qbatch.workloads.accounting.sacct import host_names
+
+_PAIR = re.compile(r'([A-Za-z]\w*)=("[^"]*"|\S*)')
+_GRES = re.compile(r"([A-Za-z][\w-]*)(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\(.*\))?\Z")
+_OF_NODES = frozenset(
+    (
+        "nodename",
+        "cpus",
+        "boards",
+        "sockets",
+        "socketsperboard",
+        "corespersocket",
+        "threadspercore",
+        "realmemory",
+        "gres",
+        "feature",
+        "features",
+        "weight",
+    )
+)
+_ADDRESSES = frozenset(("nodeaddr", "nodehostname", "port", "bcastaddr", "state", "reason"))
+_OF_PARTITIONS = frozenset(("partitionname", "nodes", "default"))
+_WITHOUT_EFFECT = frozenset(("state",))
+
+
+class SlurmSite(NamedTuple):
+    """A machine, and what of the file does not count in it, in words."""
+
+    machine: Machine
+    remarks: tuple[str, ...]
+
+
+def read_slurm_conf(path: str) -> SlurmSite:
+    """Return the machine of a configuration file.
+
+    Hosts come in order of weight, then of the file: that is the order in which Slurm and a replay
+    try them.
+
+    Raises:
+        InputError: names the file, the line and the reason.
+    """
+    nodes: dict[str, tuple[int, Host]] = {}
+    partitions: list[tuple[str, str, bool, str]] = []
+    defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
+    unused: Counter[str] = Counter()
+    counts_memory, cluster = False, ""
+    for place, pairs in _lines(path):
+        kind = next(iter(pairs))
+        if kind in defaults:
+            name = pairs[kind]
+            if name.upper() == "DEFAULT":
+                defaults[kind] |= pairs
+                continue
+            pairs = defaults[kind] | pairs
+        if kind == "nodename":
+            unused.update(f"{name} of nodes" for name in pairs.keys() - _OF_NODES - _ADDRESSES)
+            for weight, host in _hosts(pairs, place):
+                if host.name in nodes:
+                    raise InputError(f"{place}: the node {host.name!r} appears twice")
+                nodes[host.name] = weight, host
+        elif kind == "partitionname":
+            extra = pairs.keys() - _OF_PARTITIONS - _WITHOUT_EFFECT
+            unused.update(f"{name} of partitions" for name in extra)
+            is_default = pairs.get("default", "").upper() == "YES"
+            partitions.append((pairs[kind], pairs.get("nodes", ""), is_default, place))
+        elif kind == "selecttypeparameters":
+            counts_memory = "MEMORY" in pairs[kind].upper()
+        elif kind == "clustername":
+            cluster = pairs[kind]
+        elif kind in ("licenses", "include"):
+            unused[kind] += 1
+    if not nodes:
+        raise InputError(f"{path}: it has no NodeName line; name the slurm.conf of the cluster")
+    hosts = [host for _, host in sorted(nodes.values(), key=lambda pair: pair[0])]
+    if not counts_memory:
+        hosts = [msgspec.structs.replace(host, memory=0) for host in hosts]
+    places = {host.name: number for number, host in enumerate(hosts)}
+    machine = Machine(
+        tuple(hosts),
+        name=cluster,
+        chunked=True,
+        partitions=tuple(_partition(*each, places) for each in partitions),
+    )
+    remarks = [f"{name}: does not count ({count} times)" for name, count in sorted(unused.items())]
+    if not counts_memory:
+        remarks.append("memory does not count: SelectTypeParameters names no memory")
+    return SlurmSite(machine, tuple(remarks))
+
+
+def _lines(path: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each line's place and its pairs, names in small letters; a backslash joins lines."""
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    pending, first = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        line = re.sub(r"(?<!\\)#.*", "", line).rstrip()
+        first = first or number
+        if line.endswith("\\"):
+            pending += line[:-1] + " "
+            continue
+        whole, pending = (pending + line).strip(), ""
+        place, first = f"{path}: line {first}", 0
+        if whole.lower().startswith("include "):
+            yield place, {"include": whole[8:].strip()}
+        elif whole:
+            pairs = {name.lower(): value.strip('"') for name, value in _PAIR.findall(whole)}
+            if not pairs:
+                raise InputError(f"{place}: {whole[:40]!r} is not Name=value")
+            yield place, pairs
+
+
+def _hosts(pairs: dict[str, str], place: str) -> Iterator[tuple[int, Host]]:
+    """Yield weight and host of each node of a line."""
+
+    def whole(name: str, default: int) -> int:
+        text = pairs.get(name, str(default))
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise InputError(f"{place}: {name} {text[:40]!r} is not a whole number")
+        return int(text)
+
+    sockets = whole("boards", 1) * whole("socketsperboard", 1)
+    sockets = whole("sockets", sockets)
+    built = sockets * whole("corespersocket", 1) * whole("threadspercore", 1)
+    cpus, memory = whole("cpus", built), whole("realmemory", 1) << 20
+    resources: dict[str, int] = {}
+    for part in filter(None, re.split(r",(?![^(]*\))", pairs.get("gres", ""))):
+        found = _GRES.match(part)
+        if found is None:
+            raise InputError(f"{place}: Gres {part[:40]!r} is not name:type:number")
+        name, kind, amount = found[1].lower(), found[2], int(found[3] or 1)
+        if kind and any(each.startswith(f"{name}:") for each in resources):
+            raise InputError(
+                f"{place}: a node has {name} of two types; that is not supported yet: name one"
+            )
+        resources[name] = resources.get(name, 0) + amount
+        if kind:
+            resources[f"{name}:{kind}"] = amount
+    features = pairs.get("features", pairs.get("feature", ""))
+    for name in host_names(pairs["nodename"]):
+        yield (
+            whole("weight", 1),
+            Host(
+                name,
+                cpus,
+                memory,
+                resources=tuple(resources.items()),
+                features=tuple(filter(None, features.split(","))),
+            ),
+        )
+
+
+def _partition(
+    name: str, nodes: str, is_default: bool, place: str, places: dict[str, int]
+) -> Partition:
+    if nodes.upper() == "ALL":
+        return Partition(name, tuple(sorted(places.values())), is_default)
+    chosen = set()
+    for each in host_names(nodes):
+        if each not in places:
+            raise InputError(f"{place}: there is no node {each!r}; its NodeName line is missing")
+        chosen.add(places[each])
+    return Partition(name, tuple(sorted(chosen)), is_default)

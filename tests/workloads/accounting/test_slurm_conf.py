@@ -1,0 +1,164 @@
+"""A machine of a ``slurm.conf``, and the side file of resources of ``sacct``."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from qbatch.cli.main import run
+from qbatch.model.errors import InputError
+from qbatch.model.machine import Partition
+from qbatch.model.machine_file import machine_as_toml, parse_machine
+from qbatch.workloads import read_log
+from qbatch.workloads.accounting.slurm_conf import read_slurm_conf
+from qbatch.workloads.resource_rows import read_resources
+
+GIB = 2**30
+CONF = """# A site.
+ClusterName=alpha
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+Licenses=matlab:20
+NodeName=DEFAULT Sockets=2 CoresPerSocket=4 \\
+    ThreadsPerCore=2 RealMemory=65536 State=UNKNOWN
+NodeName=n[01-02] Feature=ib,avx Weight=20   # Taken last.
+NodeName=g1 CPUs=8 Gres=gpu:a100:4(S:0-1),nvme:2 Features=ib Weight=10
+nodename=x1 CPUs=4 RealMemory=1024 gres=gpu:2
+# Partitions.
+PartitionName=DEFAULT MaxTime=60 State=UP
+PartitionName=long Nodes=n[01-02],g1 Default=YES
+PartitionName=all Nodes=ALL PriorityTier=3
+"""
+
+
+def conf(tmp_path: Path, text: str = CONF) -> str:
+    path = tmp_path / "slurm.conf"
+    path.write_text(text)
+    return str(path)
+
+
+def test_nodes_and_partitions_are_a_machine_in_order_of_weight(tmp_path: Path) -> None:
+    machine, remarks = read_slurm_conf(conf(tmp_path))
+    assert machine.name == "alpha"
+    assert [(host.name, host.cpus, host.memory // GIB) for host in machine.hosts] == [
+        ("x1", 4, 1),
+        ("g1", 8, 64),
+        ("n01", 16, 64),
+        ("n02", 16, 64),
+    ]
+    assert dict(machine.hosts[1].resources) == {"gpu": 4, "gpu:a100": 4, "nvme": 2}
+    assert dict(machine.hosts[0].resources) == {"gpu": 2}
+    assert machine.hosts[2].features == ("ib", "avx")
+    assert machine.partitions == (
+        Partition("long", (1, 2, 3), is_default=True),
+        Partition("all", (0, 1, 2, 3)),
+    )
+    assert remarks == (
+        "licenses: does not count (1 times)",
+        "maxtime of partitions: does not count (2 times)",
+        "prioritytier of partitions: does not count (1 times)",
+    )
+    assert parse_machine("\n".join(machine_as_toml(machine)), "again") == machine
+
+
+def test_memory_counts_only_if_slurm_counts_it(tmp_path: Path) -> None:
+    machine, remarks = read_slurm_conf(conf(tmp_path, CONF.replace("CR_Core_Memory", "CR_Core")))
+    assert not machine.counts_memory
+    assert remarks[-1] == "memory does not count: SelectTypeParameters names no memory"
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (("CPUs=8", "CPUs=many"), "line 9: cpus 'many' is not a whole number"),
+        (("gpu:a100:4(S:0-1)", "gpu:4:a100"), "line 9: Gres 'gpu:4:a100' is not name:type:number"),
+        (("nvme:2", "gpu:v100:2"), "line 9: a node has gpu of two types"),
+        (("nodename=x1", "nodename=g1"), "line 10: the node 'g1' appears twice"),
+        (("n[01-02],g1", "n[01-03],g1"), "line 13: there is no node 'n03'"),
+        (("Licenses=matlab:20", "Licenses matlab"), "line 5: 'Licenses matlab' is not Name=value"),
+    ],
+)
+def test_a_bad_file_is_refused_with_line_and_reason(
+    tmp_path: Path, change: tuple[str, str], error: str
+) -> None:
+    assert change[0] in CONF
+    with pytest.raises(InputError) as found:
+        read_slurm_conf(conf(tmp_path, CONF.replace(*change)))
+    assert error in str(found.value)
+
+
+def test_a_file_without_nodes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="it has no NodeName line"):
+        read_slurm_conf(conf(tmp_path, "ClusterName=alpha\n"))
+    with pytest.raises(InputError, match="No such file"):
+        read_slurm_conf(str(tmp_path / "absent.conf"))
+
+
+ROWS = "\n".join(
+    "|".join(cells)
+    for cells in (
+        (
+            *("JobID", "User", "Partition", "Submit", "Start", "End", "State", "Timelimit"),
+            *("ReqTRES", "AllocTRES", "NodeList", "Constraints", "SubmitLine"),
+        ),
+        (
+            *("1", "ann", "long", "2026-01-01T10:00:00", "2026-01-01T10:00:00"),
+            *("2026-01-01T10:10:00", "COMPLETED", "00:20:00"),
+            *("cpu=8,mem=16G,node=2,gres/gpu=2,gres/gpu:a100=2", "cpu=8,mem=16G,node=2"),
+            *("n[01-02]", "ib&avx", "sbatch -N2"),
+        ),
+        (
+            *("2", "ann", "all", "2026-01-01T10:00:01", "2026-01-01T10:00:02"),
+            *("2026-01-01T10:10:00", "COMPLETED", "00:20:00"),
+            *("cpu=12,mem=1000M,node=1", "cpu=12,mem=1000M,node=2"),
+            *("n[01-02]", "ib|avx", "sbatch --exclusive"),
+        ),
+        (
+            *("3", "bob", "", "2026-01-01T10:00:05", "2026-01-01T10:00:06"),
+            *("2026-01-01T10:10:00", "COMPLETED", "00:20:00"),
+            *("cpu=2,node=1", "cpu=2,node=1", "x1", "", ""),
+        ),
+        (),
+    )
+)
+
+
+def test_sacct_gives_a_side_file_that_replays_on_the_site(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    records = tmp_path / "sacct.psv"
+    records.write_text(ROWS)
+    log, side, machine = (str(tmp_path / name) for name in ("log.swf", "side.csv", "site.toml"))
+    asked = ("import", "slurm", str(records), "--timezone", "UTC", "-o", log, "--resources", side)
+    assert run([*asked, "--slurm-conf", conf(tmp_path), "--machine-file", machine]) == 0
+    assert "licenses: does not count" in capfd.readouterr().err
+    rows = list(csv.reader(Path(side).read_text().splitlines()))[1:]
+    assert rows == [
+        ["1", "2", "4", str(8 * GIB), "1", "a100", "ib&avx", "long", "0"],
+        # Of a choice of features none is named; 12 processors went to two nodes.
+        ["2", "2", "6", str(500 * 2**20), "0", "", "", "all", "1"],
+        ["3", "1", "2", "0", "0", "", "", "", "0"],
+    ]
+    assert read_resources(side, read_log(log)).of.tolist() == [0, 1, 2]
+    replay = ("replay", log, "--machine", machine, "--resources", side, "-p", "easy", "--audit")
+    assert run([*replay, "--json", "-q"]) == 0
+    assert '"resources": 3' in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        (("--resources", "side.csv", "--anonymize"), "--resources takes records of Slurm"),
+        (("--slurm-conf", "slurm.conf"), "--slurm-conf goes with --machine-file"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], more: tuple[str, ...], error: str
+) -> None:
+    (tmp_path / "sacct.psv").write_text(ROWS)
+    asked = ("import", "slurm", str(tmp_path / "sacct.psv"), "-o", str(tmp_path / "log.swf"))
+    assert run([*asked, *more]) == 2
+    assert error in capfd.readouterr().err
+    assert not (tmp_path / "log.swf").exists()
