@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     AMOUNTS,
@@ -80,7 +80,7 @@ def with_space(free: Availability, host: int) -> Availability:
     return longer
 
 
-@kernel
+@inlined_kernel
 def segment_at(free: Availability, host: int, instant: int) -> int:
     """Return the number of the segment that contains an instant; 0 for an instant before all."""
     low, high = 0, free.used[host]
@@ -131,6 +131,19 @@ def add(
 
 
 @allocating_kernel
+def filled(
+    now: int, hosts: Int64Array, parts: Int64Array, running: int, bookings: int
+) -> Availability:
+    """Return new tables, filled (:func:`fill`), with space for some bookings on each host."""
+    counts = np.zeros(hosts.shape[2], np.int64)
+    for part in range(running):
+        counts[parts[HOST, part]] += 1
+    space = counts.max() + 2 * bookings + 4
+    free = new_availability(hosts.shape[2], hosts.shape[1], space)
+    return fill(free, now, hosts, parts, running)
+
+
+@allocating_kernel
 def fill(
     free: Availability, now: int, hosts: Int64Array, parts: Int64Array, running: int
 ) -> Availability:
@@ -145,7 +158,8 @@ def fill(
             free.level[host, 0, resource] = hosts[FREE, resource, host]
     for part in range(running):
         host = parts[HOST, part]
-        free = with_space(free, host)
+        if free.used[host] + 2 > free.times.shape[1]:
+            free = with_space(free, host)
         add(free, host, max(parts[END, part], now), FOREVER, 1, parts, part)
     return free
 
@@ -173,7 +187,7 @@ def requests_of_none() -> Requests:
     )
 
 
-@kernel
+@inlined_kernel
 def groups_of(row: int, jobs: JobColumns) -> tuple[int, int]:
     """Return the first group of a job's request, and the one after its last."""
     if jobs.requests.of.shape[0] == 0:
@@ -182,7 +196,7 @@ def groups_of(row: int, jobs: JobColumns) -> tuple[int, int]:
     return head.first, head.first + head.groups
 
 
-@kernel
+@inlined_kernel
 def is_mixed(row: int, jobs: JobColumns) -> bool:
     """Return whether two groups of a job may be on one host.
 
@@ -193,13 +207,13 @@ def is_mixed(row: int, jobs: JobColumns) -> bool:
     return bool(jobs.requests.heads[jobs.requests.of[row]].is_mixed != 0)
 
 
-@kernel
+@inlined_kernel
 def chunks_of(group: int, jobs: JobColumns) -> int:
     """Return the number of chunks of a group."""
     return 1 if group == ONE_CHUNK else int(jobs.requests.groups[group].count)
 
 
-@kernel
+@inlined_kernel
 def asks(
     group: int, row: int, resource: int, host: int, jobs: JobColumns, hosts: Int64Array
 ) -> int:
@@ -212,7 +226,7 @@ def asks(
     return int(jobs.requests.amounts[group, resource])
 
 
-@kernel
+@inlined_kernel
 def most_on(group: int, row: int, host: int, left: int, jobs: JobColumns, taken: Int64Array) -> int:
     """Return how many of the ``left`` chunks of a group may be on a host, whatever is free there.
 
@@ -228,7 +242,7 @@ def most_on(group: int, row: int, host: int, left: int, jobs: JobColumns, taken:
     return left
 
 
-@kernel
+@inlined_kernel
 def takes_whole(group: int, row: int, host: int, jobs: JobColumns, hosts: Int64Array) -> bool:
     """Return whether a job takes a host whole.  The amounts of the server, which has no processors,
     are taken one by one."""
@@ -237,7 +251,7 @@ def takes_whole(group: int, row: int, host: int, jobs: JobColumns, hosts: Int64A
     return bool(jobs.requests.heads[jobs.requests.of[row]].is_exclusive != 0)
 
 
-@kernel
+@inlined_kernel
 def _less(most: int, amount: int, asked: int) -> int:
     """Return how many times ``asked`` is in ``amount``, but at most ``most``."""
     if amount < asked:
@@ -245,7 +259,7 @@ def _less(most: int, amount: int, asked: int) -> int:
     return min(most, amount // asked) if most > 1 and asked > 0 else most
 
 
-@kernel
+@inlined_kernel
 def fit_now(
     group: int,
     row: int,
@@ -272,7 +286,7 @@ def fit_now(
     return most
 
 
-@kernel
+@inlined_kernel
 def fit_over(
     group: int,
     row: int,
@@ -280,6 +294,7 @@ def fit_over(
     most: int,
     start: int,
     end: int,
+    needs_rise: bool,
     jobs: JobColumns,
     hosts: Int64Array,
     free: Availability,
@@ -287,7 +302,12 @@ def fit_over(
 ) -> tuple[int, int]:
     """Return how many chunks of a group fit a host over the whole of ``[start, end)``, at most
     ``most``, and the first later instant at which more might fit from then on (``FOREVER``:
-    never)."""
+    never).
+
+    ``needs_rise``: whether the instant is asked for.  On a host on which nothing is booked, what is
+    free only grows.
+    """
+    is_rising = free.booked[host] == 0
     is_whole = takes_whole(group, row, host, jobs, hosts)
     segment = segment_at(free, host, start)
     least, blocking, is_first = most, segment, True
@@ -302,6 +322,8 @@ def fit_over(
                 here = _less(here, amount - taken[AMOUNTS + resource, host], asked)
         if here <= least:
             least, blocking = here, segment
+        if (is_rising and (here > least or least == most)) or (least == 0 and not needs_rise):
+            break
         segment += 1
     after = blocking + 1
     if least == most or after >= free.used[host]:
@@ -309,7 +331,7 @@ def fit_over(
     return least, free.times[host, after]
 
 
-@kernel
+@inlined_kernel
 def fitting(
     group: int,
     row: int,
@@ -332,11 +354,11 @@ def fitting(
     if most > 0 and is_now:
         most = fit_now(group, row, host, most, jobs, hosts, taken)
     if most > 0 and (not is_now or (end > start and free.booked[host] > 0)):
-        most = fit_over(group, row, host, most, start, end, jobs, hosts, free, taken)[0]
+        most = fit_over(group, row, host, most, start, end, False, jobs, hosts, free, taken)[0]
     return most
 
 
-@kernel
+@inlined_kernel
 def place(
     row: int,
     start: int,
@@ -442,6 +464,7 @@ def earliest(
                             most,
                             start,
                             start + duration,
+                            True,
                             jobs,
                             hosts,
                             free,

@@ -22,7 +22,7 @@ from qbatch.planning.kernels.availability import (
     add,
     asks,
     earliest,
-    fill,
+    filled,
     fit_now,
     fit_over,
     groups_of,
@@ -204,39 +204,48 @@ def scan_hosts(
     begun: Int64Array,
 ) -> tuple[int, int]:
     """Make the pass of :func:`host_pass` where hosts matter."""
-    now, hosts, held, left = instant.now, hosts.copy(), reserved[:, :holders].copy(), rows.copy()
-    requests = jobs.requests
+    now, hosts, held, requests = (
+        instant.now,
+        hosts.copy(),
+        reserved[:, :holders].copy(),
+        jobs.requests,
+    )
+    has_begun = np.zeros(rows.shape[0], np.bool_)
     count, kept, parts_begun = 0, 0, 0
     taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
-    free = new_availability(hosts.shape[2], hosts.shape[1], 8)
+    free = new_availability(hosts.shape[2], hosts.shape[1], 1)
+    all_left, most_left = all_free(hosts), most_free(hosts)
     while True:
         before, has_passed_mixed, kept, most = count, False, 0, depth
         # The least end for which a request did not fit: it does not fit for a longer time either.
         failed = np.full(requests.heads.shape[0], FOREVER, np.int64)
         is_filled = holders > 0
         if is_filled:
-            free = fill(free, now, hosts, parts, instant.parts)
+            free = filled(now, hosts, parts, instant.parts, min(depth + holders, 16))
             # Each constrains all the others until it is lifted out at its turn.
             for turn in range(holders):
-                free = keep(left[turn], held[:, turn], now, -1, jobs, hosts, free)
-        for turn in range(left.shape[0]):
-            row = left[turn]
-            if row < 0:
+                free = keep(rows[turn], held[:, turn], now, -1, jobs, hosts, free)
+        for turn in range(rows.shape[0]):
+            if has_begun[turn]:
                 continue
+            row = rows[turn]
             end = now + jobs.estimate[row]
             if turn < holders:
                 free = keep(row, held[:, turn], now, 1, jobs, hosts, free)
             request = requests.of[row] if requests.of.shape[0] > 0 else -1
-            if (request < 0 or end < failed[request]) and place(
-                row, now, end, True, jobs, hosts, free, taken
-            ):
+            # What asks for more processors than are free needs no look.
+            procs = jobs.procs[row]
+            may_fit = procs <= most_left if request < 0 else procs <= all_left
+            may_fit = may_fit and (request < 0 or end < failed[request])
+            if may_fit and place(row, now, end, True, jobs, hosts, free, taken):
                 started[count] = row
                 places[count], parts_begun = write_begun(row, end, jobs, taken, begun, parts_begun)
                 count += 1
-                left[turn] = -1
+                has_begun[turn] = True
                 if is_filled:
                     free = book(now, end, -1, free, taken)
                 take_now(hosts, taken)
+                all_left, most_left = all_free(hosts), most_free(hosts)
                 continue
             if is_mixed(row, jobs):
                 has_passed_mixed = True
@@ -247,7 +256,7 @@ def scan_hosts(
             if turn < holders or kept < most:
                 if not is_filled:
                     is_filled = True
-                    free = fill(free, now, hosts, parts, instant.parts)
+                    free = filled(now, hosts, parts, instant.parts, min(depth + holders, 16))
                     free = return_begun(
                         count, jobs, now, hosts, started, places, begun, parts_begun, free
                     )
@@ -260,7 +269,7 @@ def scan_hosts(
                     kept += 1
                 else:
                     most -= 1
-            elif most_free(hosts) == 0:
+            elif most_left == 0:
                 break
         if is_stopping or not has_passed_mixed or count == before:
             break
@@ -424,7 +433,10 @@ def stay(
     for field in range(CHUNKS, taken.shape[0]):
         for other in range(taken.shape[1]):
             taken[field, other] = 0
-    if fit_over(ONE_CHUNK, row, host, 1, at, at + duration, jobs, hosts, free, taken)[0] == 0:
+    if (
+        fit_over(ONE_CHUNK, row, host, 1, at, at + duration, False, jobs, hosts, free, taken)[0]
+        == 0
+    ):
         place(row, at, at + duration, False, jobs, hosts, free, taken)
         return
     taken[CHUNKS, host] = 1

@@ -17,7 +17,7 @@ from qbatch.planning.kernels.availability import (
     Availability,
     add,
     earliest,
-    fill,
+    filled,
     new_availability,
     place,
     with_space,
@@ -99,8 +99,10 @@ def book_planned(
     if start < FOREVER:
         end = start + booked(jobs.estimate[row])
         for part in range(plan.first[row], plan.first[row] + plan.size[row]):
-            free = with_space(free, plan.parts[HOST, part])
-            add(free, plan.parts[HOST, part], start, end, sign, plan.parts, part)
+            host = plan.parts[HOST, part]
+            free = with_space(free, host)
+            free.booked[host] = 1
+            add(free, host, start, end, sign, plan.parts, part)
     return free
 
 
@@ -160,12 +162,13 @@ def fill_booked(now: int, hosts: Int64Array, parts: Int64Array, running: int) ->
 
     ``parts``: with the rows ``SINCE`` and ``OF_ROW``.
     """
-    free = fill(new_availability(hosts.shape[2], hosts.shape[1], 8), now, hosts, parts, running)
+    free = filled(now, hosts, parts, running, 16)
     for part in range(running):
         end = max(parts[END, part], now)
         least = parts[SINCE, part] + SHORTEST_BOOKING
         if least > end:
             free = with_space(free, parts[HOST, part])
+            free.booked[parts[HOST, part]] = 1
             add(free, parts[HOST, part], end, least, -1, parts, part)
     return free
 

@@ -9,7 +9,15 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from qbatch.planning.kernels.availability import requests_of_none
-from qbatch.planning.kernels.host_pass import AT, ROW, WHERE, fits_any, host_pass
+from qbatch.planning.kernels.host_pass import (
+    AT,
+    ROW,
+    WHERE,
+    all_free,
+    fits_any,
+    host_pass,
+    most_free,
+)
 from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel, with_constants
 from qbatch.planning.kernels.order import BYPASS, in_order, priorities, sorted_by
 from qbatch.planning.kernels.orders import PRIORITY, SJF_BEHIND
@@ -167,7 +175,8 @@ def decide_on_hosts(
 ) -> int:
     """Make one pass of a list scheduler of hosts (docs/spec/papers.md 3.3 and 3.7)."""
     # A reservation that stays is made even if nothing can start.
-    if instant.head == instant.tail or (instant.free == 0 and not memory.is_sticky):
+    queue = state.waiting[instant.head : instant.tail]
+    if queue.shape[0] == 0 or not (memory.is_sticky or may_start(queue, jobs, state.hosts)):
         return 0
     return list_pass(
         instant,
@@ -180,6 +189,16 @@ def decide_on_hosts(
         state.begun,
         memory,
     )
+
+
+@kernel
+def may_start(rows: Int64Array, jobs: JobColumns, hosts: Int64Array) -> bool:
+    """Return whether one of some rows asks for no more processors than are free for one job."""
+    free = all_free(hosts) if jobs.requests.of.shape[0] > 0 else most_free(hosts)
+    for row in rows:  # noqa: SIM110, the compiler takes no generators
+        if jobs.procs[row] <= free:
+            return True
+    return False
 
 
 @allocating_kernel

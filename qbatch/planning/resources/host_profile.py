@@ -23,11 +23,11 @@ from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.placement import allocation_of
 from qbatch.planning.view import Profile, ResourceModel, jobs_of
 
-_new, _fill = entry_to(availability.new_availability), entry_to(availability.fill)
+_filled = entry_to(availability.filled)
 _change, _earliest = entry_to(availability.change), entry_to(availability.earliest)
 
-_SEGMENTS = 16
-"""Initial space of the segments of a host."""
+_BOOKINGS = 8
+"""For how many bookings a host has space at first."""
 
 
 class HostProfile(Profile):
@@ -42,9 +42,7 @@ class HostProfile(Profile):
         self._hosts, self._jobs = model.hosts(), jobs_of(model.view, model.requests())
         _, resources, hosts = self._hosts.shape
         parts = model.parts()
-        self._free = _fill(
-            _new(hosts, resources, _SEGMENTS), model.view.now, self._hosts, parts, parts.shape[1]
-        )
+        self._free = _filled(model.view.now, self._hosts, parts, parts.shape[1], _BOOKINGS)
         self._taken = np.zeros((AMOUNTS + resources, hosts), np.int64)
 
     @property
