@@ -64,7 +64,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     ``min_procs`` and ``max_procs`` (0: rigid).  ``deadline``: an instant, or None.
 
     ``chunks`` (on a chunked machine) are the parts that go together: ``procs``, ``memory`` and
-    ``resources`` are then their sums; without chunks the job is ``procs`` chunks of one processor,
+    ``resources`` are then their sums.  Without chunks the job is ``procs`` chunks of one processor,
     or one chunk if it asks for ``resources``.  ``placing``: one
     of ``PLACINGS``.  ``is_exclusive``: it takes whole hosts, with all that they have, and waits for
     hosts without other jobs.  ``is_rerunnable``: it may start again, as after a trial run.

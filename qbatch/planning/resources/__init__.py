@@ -2,7 +2,7 @@
 machines.
 
 There are two kinds, with the same verbs: hosts with named amounts, and the fast special case of the
-processors of one pool.  Now: ``fits``, ``fits_any``, ``place``, ``free_now``.
+processors of one pool.  Now: ``fits``, ``fits_any``, ``place``.
 Ahead: ``profile`` (earliest start, reserve, release) and ``new_plan`` (the kept plan of
 conservative backfilling).  The pass of list schedulers: ``list_pass``. :func:`resource_model_of`
 chooses the kind once, when the machine is known.  A policy asks ``view.resources``, and never what
