@@ -333,28 +333,6 @@ class Admission:
             fits &= np.any(has_host, axis=0) & (asked[NAMED:] >= 0).all(axis=0)
         return fits
 
-    def takes(self, asked: Int64Array) -> BoolArray:
-        """Return the same for requests without chunks, also on a chunked machine."""
-        if not self.machine.chunked:
-            return self.holds(asked)
-        kinds, kind_of = np.unique(asked, axis=1, return_inverse=True)
-        jobs = (
-            Job(
-                number=0,
-                submit=0,
-                procs=procs,
-                estimate=0,
-                memory=memory,
-                resources=tuple(
-                    (name, amount)
-                    for name, amount in zip(self.machine.resources, named, strict=True)
-                    if amount
-                ),
-            )
-            for procs, memory, *named in kinds.T.tolist()
-        )
-        return np.array([self.refusal(job) is None for job in jobs], np.bool_)[kind_of.ravel()]
-
     def holds_chunks(self, requests: Requests, rows: Int64Array) -> BoolArray:
         """Return for each row whether the hosts of a chunked machine could hold its chunks: jobs of
         one request are alike."""

@@ -210,7 +210,7 @@ def jobs_and_log(
         requests = requests_of(machine, different, of)
         may_run = np.array([admission.refusal(job) is None for job in different], np.bool_)[of]
     else:
-        may_run = admission.takes(asked)
+        may_run = admission.holds(asked)
     for name in work.resources.keys() - set(machine.resources):
         may_run &= work.resources[name] == 0
     if compiled.takes is not None:

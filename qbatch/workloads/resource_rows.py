@@ -6,10 +6,7 @@ It is CSV with a header.  ``job`` names a job of the log; a job without a row ke
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +16,7 @@ from qbatch.model.job import FREE, SCATTER, ChunkRequest, JobRequest
 from qbatch.model.machine import parse_memory
 from qbatch.model.record import Int64Array
 from qbatch.workloads.log import Log
+from qbatch.workloads.side_file import read_side_file
 
 COLUMNS = (
     "job",
@@ -55,28 +53,13 @@ def read_resources(path: str, log: Log) -> ResourceRows:
     Raises:
         InputError: names the file, the line and the reason.
     """
-    try:
-        text = Path(path).read_bytes().decode()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: it is not a text in UTF-8: {error.reason} at byte {error.start}"
-        ) from error
-    rows = csv.reader(io.StringIO(text))
-    header = [name.strip() for name in next(rows, [])]
+    header, rows = read_side_file(path)
     _check_header(path, header)
     numbers = np.asarray(log["job"], np.int64).tolist()
     places = {number: row for row, number in enumerate(numbers)}
     of, known = np.full(len(log), -1, np.int64), dict[JobRequest, int]()
     not_counted = dict.fromkeys((name for name in NOT_COUNTED if name in header), 0)
-    for cells in rows:
-        if not cells:
-            continue
-        line = f"{path}: line {rows.line_num}"
-        if len(cells) != len(header):
-            raise InputError(f"{line}: {len(cells)} values, the header names {len(header)}")
-        values = dict(zip(header, (cell.strip() for cell in cells), strict=True))
+    for line, values in rows:
         number = _whole(values, "job", 0, line)
         if number not in places:
             raise InputError(f"{line}: job {number} is not in {log.name}; leave the line out")

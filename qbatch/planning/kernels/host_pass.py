@@ -304,7 +304,12 @@ def host_pass(
     ``SPREAD``.  It has space for one more: ``NO_JOB`` in ``OF_ROW`` is behind the last.
     """
     requests = jobs.requests
-    if requests.of.shape[0] == 0:
+    is_loose = requests.of.shape[0] > 0
+    for row in rows:
+        is_loose = is_loose and not requests.heads[requests.of[row]].is_tight
+    if not is_loose:
+        # Reservations on several hosts hold until the next pass only.
+        staying = holders if requests.of.shape[0] == 0 else 0
         return scan_hosts(
             instant,
             jobs,
@@ -313,29 +318,12 @@ def host_pass(
             rows,
             depth,
             is_stopping,
-            holders,
+            staying,
             reserved,
             started,
             places,
             begun,
         )
-    for row in rows:
-        if requests.heads[requests.of[row]].is_tight:
-            # Reservations on several hosts hold until the next pass only.
-            return scan_hosts(
-                instant,
-                jobs,
-                hosts,
-                parts,
-                rows,
-                depth,
-                is_stopping,
-                0,
-                reserved,
-                started,
-                places,
-                begun,
-            )
     # Hosts matter to no job: the pass is that of one pool, and hosts are chosen afterwards.
     pool, together, alone = as_pool(instant.parts, jobs, hosts, parts)
     count, kept = scan_hosts(

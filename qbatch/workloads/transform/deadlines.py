@@ -9,10 +9,7 @@ log), ``deadline`` (seconds of the log's own clock, whole or with up to six deci
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -20,6 +17,7 @@ import numpy as np
 from qbatch.model.errors import InputError, UsageError
 from qbatch.workloads.draws import Draws
 from qbatch.workloads.log import Column, Log
+from qbatch.workloads.side_file import read_side_file
 from qbatch.workloads.transform.load import THOUSAND, thousandths
 
 ASKED, ARTIFICIAL = "asked", "artificial"
@@ -130,28 +128,13 @@ def read_deadlines(path: str, log: Log, *, with_artificial: bool = True) -> Colu
     numbers = np.asarray(log["job"], np.int64)
     places = {number: row for row, number in enumerate(numbers.tolist())}
     deadline = np.full(len(log), -1, np.int64)
-    try:
-        text = Path(path).read_bytes().decode()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: it is not a text in UTF-8: {error.reason} at byte {error.start}"
-        ) from error
-    rows = csv.reader(io.StringIO(text))
-    header = [name.strip() for name in next(rows, [])]
+    header, rows = read_side_file(path)
     if "job_id" not in header or "deadline" not in header:
         raise InputError(
             f"{path}: line 1: no columns job_id and deadline; a side file begins "
             f"{','.join(COLUMNS)}"
         )
-    for cells in rows:
-        if not cells:
-            continue
-        place = f"{path}: line {rows.line_num}"
-        if len(cells) != len(header):
-            raise InputError(f"{place}: {len(cells)} values, the header names {len(header)}")
-        values = dict(zip(header, (cell.strip() for cell in cells), strict=True))
+    for place, values in rows:
         try:
             job = int(values["job_id"])
         except ValueError:

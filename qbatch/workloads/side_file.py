@@ -1,0 +1,46 @@
+"""The rows of a side file: CSV with a header, which says more about the jobs of a log."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from qbatch.model.errors import InputError
+
+
+class SideFile(NamedTuple):
+    """The names in the header, and the rows: each the place of its line, and its cells by name."""
+
+    header: list[str]
+    rows: Iterator[tuple[str, dict[str, str]]]
+
+
+def read_side_file(path: str) -> SideFile:
+    """Return the header and the rows of a side file.  A row of another length is refused when it is
+    read.
+
+    Raises:
+        InputError: names the file, the line and the reason.
+    """
+    try:
+        text = Path(path).read_bytes().decode()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: it is not a text in UTF-8: {error.reason} at byte {error.start}"
+        ) from error
+    lines = csv.reader(io.StringIO(text))
+    header = [name.strip() for name in next(lines, [])]
+
+    def rows() -> Iterator[tuple[str, dict[str, str]]]:
+        for cells in filter(None, lines):
+            place = f"{path}: line {lines.line_num}"
+            if len(cells) != len(header):
+                raise InputError(f"{place}: {len(cells)} values, the header names {len(header)}")
+            yield place, dict(zip(header, (cell.strip() for cell in cells), strict=True))
+
+    return SideFile(header, rows())
