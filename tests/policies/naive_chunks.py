@@ -51,7 +51,7 @@ def place(hosts: Hosts, going: list[Going], job: Asked) -> Allocation | None:
 
 
 def place_over(hosts: Hosts, times: list[list[Going]], job: Asked) -> Allocation | None:
-    """Place a job so that it fits beside each of some sets of running jobs."""
+    """Place a job so that it fits with each of some sets of running jobs."""
     free = [left_over(hosts, going) for going in times]
     used: Allocation = {}
     parts = job.chunks
