@@ -84,6 +84,13 @@ def import_log(
             "--slurm-conf", metavar="FILE", help="Make the machine file of this slurm.conf."
         ),
     ] = None,
+    reservations: Annotated[
+        Text,
+        typer.Option(
+            metavar="FILE",
+            help="Put reservations into the machine file (output of scontrol -o show reservation).",
+        ),
+    ] = None,
     resources: Annotated[
         Text,
         typer.Option(
@@ -121,7 +128,7 @@ def import_log(
     from qbatch.distribution import __version__
     from qbatch.results.output import log_file
     from qbatch.workloads.accounting import ImportOptions, import_files
-    from qbatch.workloads.accounting.slurm_conf import read_slurm_conf
+    from qbatch.workloads.accounting.slurm_conf import read_site
     from qbatch.workloads.header import Header
     from qbatch.workloads.swf_writer import write_log
 
@@ -140,10 +147,12 @@ def import_log(
         has_two_outputs=out == "-" and as_json,
         machine_file=machine_file,
         slurm_conf=slurm_conf,
+        reservations=reservations,
         resources=resources,
     )
-    site = None if slurm_conf is None else read_slurm_conf(slurm_conf)
-    _check_output(out, [*files, *filter(None, (slurm_conf, resources))], key, machine_file)
+    site = None if slurm_conf is None else read_site(slurm_conf, reservations)
+    inputs = (slurm_conf, reservations, resources)
+    _check_output(out, [*files, *filter(None, inputs)], key, machine_file)
     # The header of an anonymous log has nothing that could identify a user.
     command = "qbatch import ... --anonymize" if anonymize else join(["qbatch", *sys.argv[1:]])
     options = ImportOptions(
@@ -210,6 +219,7 @@ def _check_together(
     has_two_outputs: bool,
     machine_file: Text,
     slurm_conf: Text,
+    reservations: Text,
     resources: Text,
 ) -> None:
     """Refuse options that do not go together."""
@@ -229,6 +239,10 @@ def _check_together(
         )
     if slurm_conf is not None and machine_file is None:
         raise UsageError("--slurm-conf goes with --machine-file FILE, which it writes; give it too")
+    if reservations is not None and slurm_conf is None:
+        raise UsageError(
+            "--reservations goes with --slurm-conf, which names the hosts; give it too"
+        )
 
 
 def _write_machine(path: str, remarks: Sequence[str], machine: Machine) -> None:

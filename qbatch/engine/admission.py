@@ -12,15 +12,24 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from qbatch.model.job import PACK, PLACINGS, SCATTER, ChunkRequest, Job
+from qbatch.model.job import PACK, PLACINGS, SCATTER, SERVER, ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, memory_text
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels import availability
 from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.tables import CPUS, MEMORY, NAMED, JobColumns, Requests
 from qbatch.planning.kernels.types import BoolArray, Int64Array
+from qbatch.planning.partitions import limits_refusal
 from qbatch.planning.placement import place_chunks
-from qbatch.planning.requests import hosts_for, is_plain, packed, requested, total_of
+from qbatch.planning.requests import (
+    chunks_on_hosts,
+    hosts_for,
+    is_plain,
+    is_sized,
+    packed,
+    requested,
+    total_of,
+)
 
 _UNCOUNTED = 1 << 62
 _each_fits = entry_to(availability.each_fits)
@@ -105,18 +114,25 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
     """Return which chunk can never be placed, or that the chunks cannot be placed together."""
     if is_plain(machine, job) and job.procs <= machine.procs:
         return None
-    known = [each.name for each in machine.partitions]
-    for name in job.partitions:
-        if name not in known:
-            others = f"there are {', '.join(known)}" if known else "the machine has none"
-            text = f"asks for the partition {name!r}; {others}"
-            return Reason("no-partition", "admission", text)
+    for noun, names, known in (
+        ("partition", job.partitions, [each.name for each in machine.partitions]),
+        (
+            "reservation",
+            (job.reservation,) * bool(job.reservation),
+            [each.name for each in machine.reservations],
+        ),
+    ):
+        for name in names:
+            if name not in known:
+                others = f"there are {', '.join(known)}" if known else "the machine has none"
+                text = f"asks for the {noun} {name!r}; {others}"
+                return Reason(f"no-{noun}", "admission", text)
     if job.placing not in PLACINGS:
         return Reason(
             "bad-chunks", "admission", f"placing {job.placing!r} is none of {', '.join(PLACINGS)}"
         )
     request = requested(job)
-    if any(chunk.count < 1 or chunk.procs < 1 or chunk.memory < 0 for chunk in request):
+    if any(chunk.count < 1 or not is_sized(chunk) or chunk.memory < 0 for chunk in request):
         return Reason(
             "bad-chunks",
             "admission",
@@ -137,6 +153,8 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
             f"{dict(job.resources)}"
         )
         return Reason("bad-chunks", "admission", text)
+    if text := limits_refusal(machine, job, request):
+        return Reason("partition-limit", "admission", text)
     if job.placing == PACK:
         request = packed(request)
         if not request:
@@ -153,10 +171,8 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
     if total > machine.procs:
         text = f"needs {total} processors on the machine; {machine.procs} are there"
         return Reason("too-wide", "admission", text, {"procs": total, "widest": machine.procs})
-    count, there = (
-        sum(chunk.count for chunk in requested(job)),
-        sum(host.cpus > 0 for host in machine.hosts),
-    )
+    count = chunks_on_hosts(requested(job))
+    there = sum(host.cpus > 0 for host in machine.hosts)
     if job.placing == SCATTER and count > there:
         text = f"needs {count} hosts for scattered chunks; there are {there}"
         return Reason("too-many-hosts", "admission", text, {"hosts": count, "there": there})
@@ -173,6 +189,8 @@ def _chunk_refusal(
         return Reason(
             "bad-chunks", "admission", f"asks for host number {wanted} of {len(machine.hosts)}"
         )
+    if wanted == SERVER:
+        return _server_refusal(machine, chunk)
     if allowed == ():
         with_features = f" with {', '.join(chunk.features)}" if chunk.features else ""
         text = f"no host of its partitions{with_features} may hold one of its chunks"
@@ -206,6 +224,17 @@ def _chunk_refusal(
         numbers = {"procs": procs, "memory": memory, "most_memory": most}
         return Reason("too-much-memory", "admission", text, numbers)
     return _named_refusal(chunk, hosts, "on one host; the most is")
+
+
+def _server_refusal(machine: Machine, chunk: ChunkRequest) -> Reason | None:
+    """Return why the server never has the amounts of a chunk."""
+    there = dict(machine.hosts[machine.server].resources) if machine.server >= 0 else {}
+    for name, amount in chunk.resources:
+        if not 0 <= amount <= there.get(name, 0):
+            text = f"needs {amount} {name} of the server, which has {there.get(name, 0)}"
+            numbers = {name: amount, "most": there.get(name, 0)}
+            return Reason("too-many-resources", "admission", text, numbers)
+    return None
 
 
 def _named_refusal(chunk: ChunkRequest, hosts: tuple[Host, ...], where: str) -> Reason | None:
@@ -242,12 +271,13 @@ def _together_refusal(machine: Machine, job: Job) -> Reason | None:
     numbers = {
         "procs": job.procs,
         "memory": job.memory,
-        "hosts": sum(chunk.count for chunk in request),
+        "hosts": chunks_on_hosts(request),
     }
     parts = " + ".join(
         f"{chunk.count} of {chunk_text(chunk).replace(' of memory', '')}"
         + (f" on host {machine.hosts[chunk.host].name}" if chunk.host >= 0 else "")
         for chunk in request
+        if chunk.host != SERVER
     )
     if job.placing == SCATTER:
         there = sum(host.cpus > 0 for host in machine.hosts)

@@ -254,7 +254,9 @@ class Watch:
         )
         for row, run in cluster.running.items():
             if cluster.job(row).is_exclusive and any(
-                users[place] > 1 for place, _, _ in parts_of(run.allocation)
+                users[place] > 1
+                for place, _, _ in parts_of(run.allocation)
+                if place != cluster.machine.server
             ):
                 yield f"job {cluster.job(row).number} is not alone on its hosts"
 

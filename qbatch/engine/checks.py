@@ -174,7 +174,10 @@ def _allocation(cluster: Cluster, action: Start, now: int) -> Allocation:
     if machine.single_host and not is_on_one_host(allocation):
         raise _refused(action, now, "a job must stay inside one host of this machine")
     if machine.chunked:
-        if any(chunk.procs < 1 or chunk.memory < 0 for chunk in allocation):
+        if any(
+            chunk.memory < 0 or (chunk.procs < 1) != (chunk.host == machine.server)
+            for chunk in allocation
+        ):
             raise _refused(action, now, "a part of it has no processors or less than no memory")
         _free_on_hosts(cluster, action, now, allocation)
         if not divides(machine, allocation, job):

@@ -57,6 +57,7 @@ from qbatch.model.phase import Phase
 from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels.types import BoolArray, Int64Array
+from qbatch.planning.partitions import has_limits
 from qbatch.planning.policy import (
     Charging,
     Explaining,
@@ -671,7 +672,8 @@ class Engine:
         ]
         cluster.add(jobs)
         doubtful = jobs
-        if len(jobs) > 1:  # the columns alone show that most fit
+        if len(jobs) > 1 and not has_limits(self.machine):
+            # The columns alone show that most fit.
             columns, places = cluster.columns, np.arange(first, first + len(jobs))
             fits = (
                 (columns.procs[first:] >= 1)
@@ -681,7 +683,7 @@ class Engine:
             doubtful = [
                 job
                 for job, does_fit in zip(jobs, fits.tolist(), strict=True)
-                if job.resources or not does_fit
+                if job.resources or job.reservation or not does_fit
             ]
         refused = [
             (job.row, reason)

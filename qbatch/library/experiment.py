@@ -310,7 +310,7 @@ def document_of(
         "log": log,
         "machine": {
             "procs": machine.procs,
-            "hosts": len(machine.hosts),
+            "hosts": len(machine.real_hosts),
             "single_host": machine.single_host,
             "one_pool": machine.is_one_pool,
             **hosts,

@@ -8,13 +8,17 @@ FREE, PACK, SCATTER = PLACINGS = ("free", "pack", "scatter")
 """How chunks are placed: they may share hosts, all go to one host, or each goes to a different
 host."""
 
+SERVER = -2
+"""The host of a chunk of server-wide amounts (licences), whatever its number in the machine."""
+
 
 class ChunkRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``count`` equal parts of a job, each inside one host: processors, bytes of memory, and named
     ``resources``, such as ``("gpu", 2)``.
 
-    ``host``: the index in the machine of the host on which they have to be, -1 for any.
-    ``features``: what their hosts must have.
+    ``host``: the index in the machine of the host on which they have to be, -1 for any; ``SERVER``:
+    the chunk has no processors, and its resources are amounts of the whole server. ``features``:
+    what their hosts must have.
     """
 
     count: int
@@ -32,6 +36,7 @@ class JobRequest(msgspec.Struct, frozen=True, gc=False):
     placing: str = FREE
     is_exclusive: bool = False
     partitions: tuple[str, ...] = ()
+    reservation: str = ""
 
     @property
     def procs(self) -> int:
@@ -78,7 +83,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
 
     ``resources``: named amounts that the whole job asks for in addition to processors and memory,
     such as ``("gpu", 2)``.  ``partitions``: names of the partitions of the machine on which it may
-    run; none named: the default partition, or every host if there is none.
+    run; none named: the default partition, or every host if there is none.  ``reservation``: the name
+    of the reservation of the machine inside which it runs; empty: outside all.
     """
 
     row: int = -1
@@ -104,3 +110,4 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     route: int = -1
     resources: tuple[tuple[str, int], ...] = ()
     partitions: tuple[str, ...] = ()
+    reservation: str = ""

@@ -16,6 +16,15 @@ import msgspec
 
 from qbatch.model.job_class import JobClass, JobClassPair
 
+SERVER_NAME = "@server"
+"""The name of the pseudo-host that holds the amounts of the whole server (licences)."""
+
+SHARED, EXCLUSIVE = SHARES = ("shared", "exclusive")
+"""Whether jobs of a partition share hosts with others, or have them alone."""
+
+REPEATS = ("hourly", "daily", "weekday", "weekend", "weekly")
+"""How often a reservation begins again."""
+
 _MOST_HOSTS = 100_000
 _MOST_MEMORY = 2**60
 _UNITS = {
@@ -62,13 +71,43 @@ class Host(msgspec.Struct, frozen=True):
         )
 
 
-class Partition(msgspec.Struct, frozen=True):
-    """A set of hosts, by their indices; a host may be in several.  ``is_default``: jobs that name
-    no partition run here."""
+class Partition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A set of hosts, by their indices; a host may be in several.
+
+    ``is_default``: jobs that name no partition run here.  ``default_time``: the estimate of a job
+    that has none, in microseconds (0: none).  ``max_time``, ``max_hosts``, ``max_memory_per_cpu``:
+    the most that a job may ask for, in microseconds, hosts and bytes (0: no limit). ``min_hosts``:
+    the fewest hosts. ``share``: one of ``SHARES``.
+    """
 
     name: str
     hosts: tuple[int, ...]
     is_default: bool = False
+    default_time: int = 0
+    max_time: int = 0
+    min_hosts: int = 0
+    max_hosts: int = 0
+    max_memory_per_cpu: int = 0
+    share: str = SHARED
+
+
+class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Hosts, by their indices, that only the jobs which name it may use, for some time.
+
+    ``start``: an ISO time, or seconds of the log, as ``--from`` takes them. ``duration``: in
+    microseconds. ``repeat``: one of ``REPEATS``, or empty: once.  ``users``: those who may name it;
+    empty: all. ``is_maintenance``: no job runs there, and it may overlap others. ``is_flexible``:
+    its jobs may also use other hosts, and run before and after it.
+    """
+
+    name: str
+    hosts: tuple[int, ...]
+    start: str
+    duration: int
+    repeat: str = ""
+    users: tuple[str, ...] = ()
+    is_maintenance: bool = False
+    is_flexible: bool = False
 
 
 class Machine(msgspec.Struct, frozen=True, dict=True):
@@ -77,7 +116,10 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
     ``single_host``: a job must be inside one host.  On a machine of one host it makes no
     difference. ``chunked``: a job is made of chunks, each inside one host, and memory counts on
     each host that has any. ``per_user``: how many jobs of one user may run at once; None: any
-    number.
+    number. ``reservations``: times in which hosts are kept for some jobs.
+
+    A machine with server-wide amounts has one more host, the last, without processors
+    (:func:`server_host`).
     """
 
     hosts: tuple[Host, ...]
@@ -87,6 +129,18 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
     chunked: bool = False
     per_user: int | None = None
     partitions: tuple[Partition, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+
+    @cached_property
+    def server(self) -> int:
+        """The index of the pseudo-host of server-wide amounts; -1: there are none."""
+        last = len(self.hosts) - 1
+        return last if self.hosts[last].name == SERVER_NAME else -1
+
+    @cached_property
+    def real_hosts(self) -> tuple[Host, ...]:
+        """The hosts with processors: all but the pseudo-host of the server."""
+        return self.hosts[: self.server] if self.server >= 0 else self.hosts
 
     @cached_property
     def procs(self) -> int:
@@ -131,9 +185,11 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def asks_for_hosts(self) -> bool:
-        """Whether a job of a log may ask for some of the hosts only: there are partitions or
-        features."""
-        return bool(self.partitions) or any(host.features for host in self.hosts)
+        """Whether a job of a log may ask for some of the hosts only: there are partitions, features
+        or reservations."""
+        return bool(self.partitions or self.reservations) or any(
+            host.features for host in self.hosts
+        )
 
     @cached_property
     def limits_users(self) -> bool:
@@ -176,8 +232,9 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
         for host in facts["hosts"]:
             if not host["features"]:
                 del host["features"]
-        if not self.partitions:
-            del facts["partitions"]
+        for name in ("partitions", "reservations"):
+            if not facts[name]:
+                del facts[name]
         return facts
 
     @cached_property
@@ -213,6 +270,11 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
             ),
             None,
         )
+
+
+def server_host(amounts: tuple[tuple[str, int], ...]) -> Host:
+    """Return the pseudo-host of a machine with some server-wide amounts."""
+    return Host(SERVER_NAME, 0, resources=amounts)
 
 
 def one_host(procs: int) -> Machine:

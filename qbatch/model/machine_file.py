@@ -7,24 +7,33 @@ docs/reference/machine-file.md has every key.  A daemon's configuration may cont
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 
-from qbatch.model.errors import suggestion
 from qbatch.model.job_class import JobClass
-from qbatch.model.machine import Host, Machine, Partition, expand_names, parse_memory
+from qbatch.model.machine import SERVER_NAME, Host, Machine, expand_names, server_host
+from qbatch.model.site_tables import (
+    TABLES,
+    read_partitions,
+    read_reservations,
+    read_server_amounts,
+    real_host_places,
+    site_tables,
+)
+from qbatch.model.table_reader import TableReader
 from qbatch.model.toml_text import TomlText
 
 SCHEMAS = (1, 2)
 """The versions of the machine file that this program reads.  In the second, jobs may be on several
-hosts with memory and resources, and hosts have features and partitions."""
+hosts with memory and resources, and there are features, partitions, amounts of the whole server
+and reservations."""
 
 _SECOND = 1_000_000
 
 _HOST_KEYS = ("name", "cpus", "memory", "pool", "serves", "limits", "resources")
-_PARTITION_KEYS = ("name", "hosts", "default")
 _OWN_KEYS = {
     "cpus": "cpus",
     "procs": "cpus",
@@ -71,20 +80,22 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
         raise reader.error(
             "schema", 'must be 1 or 2; write "schema = 1" at the top', None, document
         )
-    reader.known_keys(document, (*_TOP_KEYS, "partition") if schema > 1 else _TOP_KEYS, "")
+    reader.known_keys(document, (*_TOP_KEYS, *TABLES) if schema > 1 else _TOP_KEYS, "")
     single_host = reader.boolean(document, "single_host")
     class_tables = text.tables("class", document)
     kinds = {
         each["name"]: each.get("kind") for each in class_tables if isinstance(each.get("name"), str)
     }
-    hosts: list[Host] = []
+    weighed: list[tuple[int, Host]] = []
     seen: set[str] = set()
     for entry in text.tables("host", document):
+        weight = reader.whole(entry, "weight", 0) or 0
         for host in reader.hosts(entry, kinds, schema):
             if host.name in seen:
                 raise reader.error("name", f"the host {host.name!r} appears twice", None, entry)
             seen.add(host.name)
-            hosts.append(host)
+            weighed.append((weight, host))
+    hosts = [host for _, host in sorted(weighed, key=lambda pair: pair[0])]
     if not hosts:
         raise reader.error("host", "there is no host; add a [[host]] table with name and cpus")
     for key, reason in (
@@ -112,15 +123,23 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
     classes = tuple(reader.job_class(entry, places) for entry in class_tables)
     reader.check_classes(classes, class_tables)
     per_user = reader.whole(document, "per_user", 1)
-    tables = text.tables("partition", document) if schema > 1 else []
+    resources, partitions, reservations = (
+        text.tables(name, document) if schema > 1 else [] for name in TABLES
+    )
+    server, known = read_server_amounts(reader, resources, hosts), real_host_places(hosts)
+    for tables, key in ((server, "resource"), (reservations, "reservation")):
+        if tables and single_host:
+            text_of = "needs jobs that may be on several hosts; leave single_host = true out"
+            raise reader.error(key, text_of, None, document)
     return Machine(
-        tuple(hosts),
+        (*hosts, server_host(server)) if server else tuple(hosts),
         single_host,
         classes,
         reader.text(document, "name", ""),
         chunked=schema > 1 and not single_host,
         per_user=per_user,
-        partitions=reader.partitions(tables, hosts),
+        partitions=read_partitions(reader, partitions, known),
+        reservations=read_reservations(reader, reservations, known),
     )
 
 
@@ -135,7 +154,7 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
         single_host=machine.single_host,
         per_user=machine.per_user,
     )
-    for host in machine.hosts:
+    for host in machine.real_hosts:
         lines += ["", f"[[{inside}host]]"]
         lines += _lines(
             name=host.name,
@@ -153,10 +172,8 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
                     f"{key} = {{ {', '.join(f'{_quoted(name)} = {many}' for name, many in pairs)} "
                     f"}}"
                 )
-    for partition in machine.partitions:
-        names = [machine.hosts[place].name for place in partition.hosts]
-        lines += ["", f"[[{inside}partition]]"]
-        lines += _lines(name=partition.name, hosts=names, default=partition.is_default)
+    for name, values in site_tables(machine):
+        lines += ["", f"[[{inside}{name}]]", *_lines(**values)]
     for each in machine.classes:
         lines += ["", f"[[{inside}class]]"]
         times = {
@@ -181,65 +198,29 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
 
 
 def _lines(**values: Any) -> list[str]:
-    return [f"{name} = {_quoted(value)}" for name, value in values.items() if value is not None]
+    return [
+        f"{name} = {_quoted(value)}"
+        for name, value in values.items()
+        if value is not None and value != {}
+    ]
 
 
 def _quoted(value: Any) -> str:
     """Return a value as TOML, which writes texts, numbers, lists and truth values like JSON."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{name} = {_quoted(each)}' for name, each in value.items())} }}"
     return msgspec.json.encode(value).decode()
 
 
-class _MachineReader:
-    """Reads the tables of a machine; ``text`` finds the line of an error."""
-
-    def __init__(self, text: TomlText) -> None:
-        self.error = text.error
-
-    def known_keys(self, table: dict[str, Any], known: tuple[str, ...], where: str) -> None:
-        """Refuse an unknown key, naming the nearest known one."""
-        for key in table:
-            if key not in known:
-                near = suggestion(key, known)
-                raise self.error(
-                    key, f"is not known{where}{near} (known: {', '.join(known)})", None, table
-                )
-
-    def whole(
-        self, table: dict[str, Any], key: str, least: int, unit: str = "", way_out: str = ""
-    ) -> int | None:
-        """Return a whole number of at least ``least``, or None if the key is absent."""
-        value = table.get(key)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**31 - 1:
-            text = f"{value!r} is not a whole number{unit} from {least} to {2**31 - 1}{way_out}"
-            raise self.error(key, text, None, table)
-        return value
-
-    def boolean(self, table: dict[str, Any], key: str) -> bool:
-        value = table.get(key, False)
-        if not isinstance(value, bool):
-            raise self.error(key, "must be true or false", None, table)
-        return value
-
-    def text(self, table: dict[str, Any], key: str, default: str) -> str:
-        value = table.get(key, default)
-        if not isinstance(value, str):
-            raise self.error(key, f"{value!r} is not a text; put it in quotes", None, table)
-        return value
-
-    def memory(self, table: dict[str, Any]) -> int | None:
-        if "memory" not in table:
-            return None
-        try:
-            return parse_memory(table["memory"])
-        except ValueError as error:
-            raise self.error("memory", str(error), None, table) from error
+class _MachineReader(TableReader):
+    """Reads the tables of hosts and classes."""
 
     def hosts(self, table: dict[str, Any], classes: dict[str, Any], schema: int) -> list[Host]:
         """Return the hosts of one [[host]] table; ``classes``: the kind of each class by its
         name."""
-        known = (*_HOST_KEYS, "features") if schema > 1 else _HOST_KEYS
+        known = (*_HOST_KEYS, "features", "weight") if schema > 1 else _HOST_KEYS
         self.known_keys(table, known, " in [[host]]")
         name = table.get("name")
         if not isinstance(name, str) or not name:
@@ -251,6 +232,10 @@ class _MachineReader:
             names = expand_names(name)
         except ValueError as error:
             raise self.error("name", str(error), None, table) from error
+        if SERVER_NAME in names:
+            raise self.error(
+                "name", f"{SERVER_NAME!r} names the server; choose another", None, table
+            )
         memory, pool = self.memory(table) or 0, self.text(table, "pool", "batch")
         serves, limits = (
             self.names(table, "serves", set(classes), "class"),
@@ -289,59 +274,6 @@ class _MachineReader:
                 raise self.error("features", text, str(name), table)
         return tuple(listed)
 
-    def partitions(self, tables: list[dict[str, Any]], hosts: list[Host]) -> tuple[Partition, ...]:
-        """Return the partitions; their hosts are named as in [[host]], or "all"."""
-        places = {host.name: place for place, host in enumerate(hosts)}
-        found: list[Partition] = []
-        for table in tables:
-            self.known_keys(table, _PARTITION_KEYS, " in [[partition]]")
-            name, listed = table.get("name"), table.get("hosts")
-            if not isinstance(name, str) or not re.fullmatch(r"[^\s,]+", name):
-                text = 'needs a name without blanks and commas, such as name = "gpu"'
-                raise self.error("partition", text, None, table)
-            if any(name == each.name for each in found):
-                raise self.error("name", f"the partition {name!r} appears twice", None, table)
-            if not isinstance(listed, list) or not listed:
-                text = 'must be a list of hosts, such as ["n[01-64]"], or ["all"]'
-                raise self.error("hosts", text, None, table)
-            chosen: set[int] = set()
-            for pattern in map(str, listed):
-                try:
-                    names = list(places) if pattern == "all" else expand_names(pattern)
-                except ValueError as error:
-                    raise self.error("hosts", str(error), None, table) from error
-                self.check_known(table, "hosts", names, set(places), "host")
-                chosen |= {places[each] for each in names}
-            is_default = self.boolean(table, "default")
-            if is_default and any(each.is_default for each in found):
-                text = "there is another default partition before it; one can be the default"
-                raise self.error("default", text, None, table)
-            found.append(Partition(name, tuple(sorted(chosen)), is_default))
-        return tuple(found)
-
-    def names(self, table: dict[str, Any], key: str, known: set[str], noun: str) -> tuple[str, ...]:
-        """Return a list of names, all of them known."""
-        listed = table.get(key, [])
-        if not isinstance(listed, list):
-            raise self.error(
-                key,
-                f"must be a list of names of a {noun}, such as {sorted(known)[:2]}",
-                None,
-                table,
-            )
-        self.check_known(table, key, list(map(str, listed)), known, noun)
-        return tuple(map(str, listed))
-
-    def check_known(
-        self, table: dict[str, Any], key: str, names: list[str], known: set[str], noun: str
-    ) -> None:
-        """Refuse an unknown name, naming the nearest known one."""
-        for name in names:
-            if name not in known:
-                raise self.error(
-                    key, f"there is no {noun} {name!r}{suggestion(name, known)}", name, table
-                )
-
     def limits(self, table: dict[str, Any], classes: set[str]) -> tuple[tuple[str, int], ...]:
         limits = table.get("limits", {})
         if not isinstance(limits, dict):
@@ -350,16 +282,6 @@ class _MachineReader:
         self.check_known(table, "limits", list(limits), classes, "class")
         self.check_amounts(table, "limits", limits, 2**31 - 1)
         return tuple(limits.items())
-
-    def check_amounts(
-        self, table: dict[str, Any], key: str, amounts: dict[str, Any], most: int
-    ) -> None:
-        """Refuse an amount that is not a whole number up to ``most``."""
-        for name, many in amounts.items():
-            if isinstance(many, bool) or not isinstance(many, int) or not 0 <= many <= most:
-                raise self.error(
-                    key, f"{name} = {many!r} is not a whole number from 0 to {most}", name, table
-                )
 
     def resources(self, table: dict[str, Any], *, has_types: bool) -> tuple[tuple[str, int], ...]:
         """Return the named resources of hosts.
@@ -446,11 +368,6 @@ class _MachineReader:
             kind=kind,
             goes_first=goes_first,
         )
-
-    def seconds(self, table: dict[str, Any], key: str, least: int) -> int | None:
-        """Return whole seconds as microseconds, or None if the key is absent."""
-        value = self.whole(table, key, least, " of seconds", "; ten minutes, for example, are 600")
-        return None if value is None else value * _SECOND
 
     def check_classes(self, classes: tuple[JobClass, ...], tables: list[dict[str, Any]]) -> None:
         """Refuse classes that share a name, and those that form no pairs: a kind is missing or

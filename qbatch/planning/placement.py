@@ -19,7 +19,13 @@ from qbatch.planning.kernels.availability import CHUNKS, Availability
 from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.tables import AMOUNTS, JobColumns
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.requests import RequestBook, hosts_for, is_plain, requested
+from qbatch.planning.requests import (
+    RequestBook,
+    chunks_on_hosts,
+    hosts_for,
+    is_plain,
+    requested,
+)
 
 _place = entry_to(availability.place)
 
@@ -104,7 +110,9 @@ def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
     there = machine.there
     parts = [(host, tuple(amounts)) for host, *amounts in amounts_of(allocation)]
     if job.is_exclusive and any(
-        amounts != tuple(column[host] for column in there) for host, amounts in parts
+        amounts != tuple(column[host] for column in there)
+        for host, amounts in parts
+        if host != machine.server
     ):
         return False
     free = [[0] * len(machine.hosts) for _ in there]
@@ -115,8 +123,9 @@ def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
         return True
     request = requested(job)
     chunks = sum(chunk.count for chunk in request)
-    if (job.placing == PACK and len(parts) != 1) or (
-        job.placing == SCATTER and len(parts) != chunks
+    on_hosts = sum(host != machine.server for host, _ in parts)
+    if (job.placing == PACK and on_hosts != 1) or (
+        job.placing == SCATTER and on_hosts != chunks_on_hosts(request)
     ):
         return False
     if chunks > _MOST_CHUNKS:

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from qbatch.model.job import FREE, PACK, PLACINGS, SCATTER, ChunkRequest, Job
+from qbatch.model.job import FREE, PACK, PLACINGS, SCATTER, SERVER, ChunkRequest, Job
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels.tables import GROUP, REQUEST, Requests
 from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.partitions import partitions_of
 
 _REQUEST_OF = attrgetter(
     "chunks", "procs", "memory", "placing", "is_exclusive", "resources", "partitions"
@@ -47,38 +48,39 @@ def is_plain(machine: Machine, job: Job) -> bool:
     """Return whether a job asks for nothing but processors: it fits wherever enough are free in
     total."""
     is_bare = not (job.chunks or job.memory or job.is_exclusive or job.resources)
-    return is_bare and job.placing == FREE and not machine.partitions
+    has_choice = bool(machine.partitions or machine.reservations)
+    return is_bare and job.placing == FREE and not has_choice
 
 
 def hosts_for(machine: Machine, job: Job, chunk: ChunkRequest) -> tuple[int, ...] | None:
     """Return the hosts on which a chunk may be, by the partitions of its job, its features and the
     host that it names; None: all."""
+    if chunk.host == SERVER:
+        return (machine.server,) if machine.server >= 0 else ()
     chosen: set[int] | None = None
     if machine.partitions:
-        named = [
-            each
-            for each in machine.partitions
-            if (each.name in job.partitions if job.partitions else each.is_default)
-        ]
+        named = partitions_of(machine, job.partitions)
         if named or job.partitions:
             chosen = {host for each in named for host in each.hosts}
     if chunk.host >= 0:
         chosen = {chunk.host} if chosen is None else chosen & {chunk.host}
     if chunk.features:
-        wanted, every = set(chunk.features), range(len(machine.hosts))
+        wanted, every = set(chunk.features), range(len(machine.real_hosts))
         chosen = {
             place
             for place in (every if chosen is None else chosen)
             if wanted <= set(machine.hosts[place].features)
         }
-    if chosen is None or len(chosen) == len(machine.hosts):
+    if chosen is None or len(chosen) == len(machine.real_hosts):
         return None
     return tuple(sorted(chosen))
 
 
 def packed(request: Sequence[ChunkRequest]) -> tuple[ChunkRequest, ...]:
     """Return the single chunk of a packed job; nothing if its chunks name different hosts.  It has
-    the features of all."""
+    the features of all.  Amounts of the server stay apart."""
+    of_server = tuple(chunk for chunk in request if chunk.host == SERVER)
+    request = [chunk for chunk in request if chunk.host != SERVER]
     named = {chunk.host for chunk in request if chunk.host >= 0}
     if len(named) > 1:
         return ()
@@ -86,7 +88,7 @@ def packed(request: Sequence[ChunkRequest]) -> tuple[ChunkRequest, ...]:
     memory = sum(chunk.count * chunk.memory for chunk in request)
     host = named.pop() if named else -1
     features = tuple(dict.fromkeys(name for chunk in request for name in chunk.features))
-    return (ChunkRequest(1, procs, memory, host, total_of(request), features),)
+    return (ChunkRequest(1, procs, memory, host, total_of(request), features), *of_server)
 
 
 def total_of(request: Sequence[ChunkRequest]) -> tuple[tuple[str, int], ...]:
@@ -100,12 +102,18 @@ def total_of(request: Sequence[ChunkRequest]) -> tuple[tuple[str, int], ...]:
 
 def is_scattered(job: Job) -> bool:
     """Return whether a job has several chunks that go to different hosts."""
-    return job.placing == SCATTER and sum(chunk.count for chunk in requested(job)) > 1
+    return job.placing == SCATTER and chunks_on_hosts(requested(job)) > 1
+
+
+def chunks_on_hosts(request: Sequence[ChunkRequest]) -> int:
+    """Return the number of chunks that are on hosts, without amounts of the server."""
+    return sum(chunk.count for chunk in request if chunk.host != SERVER)
 
 
 def can_share_one_host(job: Job) -> bool:
     """Return whether all chunks of a job may be on one host with other jobs."""
-    return not (job.is_exclusive or is_scattered(job))
+    has_server = any(chunk.host == SERVER for chunk in job.chunks)
+    return not (job.is_exclusive or has_server or is_scattered(job))
 
 
 def is_loose(machine: Machine, job: Job, request: Sequence[ChunkRequest]) -> bool:
@@ -117,7 +125,9 @@ def is_loose(machine: Machine, job: Job, request: Sequence[ChunkRequest]) -> boo
     that they cannot.
     """
     if job.placing != FREE or job.is_exclusive:
-        are_single = not machine.counts_memory and all(host.cpus == 1 for host in machine.hosts)
+        are_single = not machine.counts_memory and all(
+            host.cpus == 1 for host in machine.real_hosts
+        )
         if job.placing == PACK or not are_single:
             return False
     return all(
@@ -143,8 +153,13 @@ def is_sound(job: Job, request: Sequence[ChunkRequest]) -> bool:
         and job.placing in PLACINGS
         and is_whole
         and max(procs, memory) < 2**62
-        and all(chunk.count > 0 and chunk.procs > 0 <= chunk.memory for chunk in request)
+        and all(chunk.count > 0 and chunk.memory >= 0 and is_sized(chunk) for chunk in request)
     )
+
+
+def is_sized(chunk: ChunkRequest) -> bool:
+    """Return whether a chunk has processors, or none if it is of the server."""
+    return chunk.procs == 0 if chunk.host == SERVER else chunk.procs > 0
 
 
 class BookedRequests(NamedTuple):

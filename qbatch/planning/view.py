@@ -610,8 +610,10 @@ def reserved_in(table: Int64Array, count: int) -> list[Reserved]:
 
 def for_starts(model: ResourceModel, rows: int) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return ``started``, ``places`` and ``begun`` for a pass that starts at most ``rows`` jobs."""
-    # Each part of a job has a processor, and there is an end mark.
-    parts = model.view.free_procs + 1 if len(model.requests().heads) else 0
+    # Each part of a job has a processor, or is its one of the server; and there is an end mark.
+    free = model.view.free_procs
+    of_server = min(rows, free) if model.view.machine.server >= 0 else 0
+    parts = free + of_server + 1 if len(model.requests().heads) else 0
     fields = AMOUNTS + 2 + len(model.view.machine.resources) + 2
     return np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty((fields, parts), np.int64)
 

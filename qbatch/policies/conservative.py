@@ -54,7 +54,8 @@ class Conservative:
             return Compiled(plan.conservative(compression), needs, new_plan, is_planned=True)
 
         def new_host_plan(work: Workload, machine: Machine) -> host_plan.HostPlan:
-            most = np.minimum(work.procs, len(machine.hosts)) if machine.chunked else 1
+            of_server = int(machine.server >= 0)
+            most = np.minimum(work.procs + of_server, len(machine.hosts)) if machine.chunked else 1
             parts = np.broadcast_to(most, len(work)).astype(np.int64)
             return host_plan.new_plan(parts, len(machine.there), compression)
 

@@ -30,6 +30,7 @@ from qbatch.planning.kernels.tables import (
 )
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.kernels.verbs import NO_NUMBER, NO_ROOM, NOT_LATER, NOT_WAITING
+from qbatch.planning.partitions import has_limits
 from qbatch.planning.policy import Compiled
 from qbatch.planning.requests import requests_of
 from qbatch.planning.resources import resource_model_of
@@ -206,7 +207,7 @@ def jobs_and_log(
         asked[place] = work.resources.get(name, 0)
     admission, requests = Admission(machine), tables.no_requests()
     if machine.chunked:
-        different, of = different_jobs(work)
+        different, of = different_jobs(work, machine)
         requests = requests_of(machine, different, of)
         may_run = np.array([admission.refusal(job) is None for job in different], np.bool_)[of]
     else:
@@ -221,9 +222,11 @@ def jobs_and_log(
     )
 
 
-def different_jobs(work: Workload) -> tuple[list[Job], Int64Array]:
-    """Return jobs with the different requests of a workload, and by row the index of its."""
-    asked = np.stack([work.procs, work.memory, work.request, *work.resources.values()])
+def different_jobs(work: Workload, machine: Machine) -> tuple[list[Job], Int64Array]:
+    """Return jobs with the different requests of a workload, and by row the index of its.  The
+    limits of partitions make jobs with other estimates different too."""
+    columns = [work.procs, work.memory, work.request, *work.resources.values()]
+    asked = np.stack([*columns, work.estimate] if has_limits(machine) else columns)
     _, first, of = np.unique(asked, axis=1, return_index=True, return_inverse=True)
     return [arrival.job for arrival in arrivals_of(work, first, None, 0)], of.ravel()
 
@@ -238,12 +241,13 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
     counts["free"], counts["timer"], counts["until"] = machine.procs, FOREVER, FOREVER
     counts["decided"] = counts["last"] = -1
     there = Machine(resource_model_of(machine).places(machine)).there
-    # Each part of a job has a processor; after those in use there is space for all parts of one
-    # job.
+    # Each part of a job has a processor, or is the one of the server; after those in use there is
+    # space for all parts of one job.
+    of_server = most if machine.server >= 0 else 0
     has_rows = is_interrupting or machine.chunked or (compiled.is_planned and needs.has_hosts)
     fields = tables.AMOUNTS + len(there) + 2 * has_rows
     places = (
-        machine.procs + len(machine.hosts)
+        machine.procs + of_server + len(machine.hosts)
         if has_rows
         else 0
         if needs.reads == tables.NO_PARTS
@@ -259,7 +263,7 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
         hosts=np.array([there, there, np.zeros_like(there)], np.int64),
         started=np.empty(rows + 1, np.int64),
         places=np.empty(rows + 1 if needs.has_hosts else 0, np.int64),
-        begun=np.empty((fields, machine.procs + 1 if machine.chunked else 0), np.int64),
+        begun=np.empty((fields, machine.procs + of_server + 1 if machine.chunked else 0), np.int64),
         ended=np.empty(ended, np.int64),
         stopped=np.empty(interrupted, np.int64),
         returned=np.empty(interrupted, np.int64),

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.model.errors import InputError, UsageError
+from qbatch.model.job import ChunkRequest, JobRequest
 from qbatch.model.machine import Machine
 from qbatch.model.record import MICROSECONDS, Int64Array, LogClock, Workload
+from qbatch.planning.partitions import has_limits, limited
 from qbatch.workloads import Log, machine_procs
 from qbatch.workloads.estimates import read_estimates
 from qbatch.workloads.log import cancelled_rows, used_procs
@@ -133,6 +135,9 @@ def prepare(
     columns: dict[str, Any] = {}
     if resources is not None:
         requests, of = resources.requests, resources.of[rows]
+        if has_limits(machine):
+            requests, of = in_partitions(machine, requests, of, procs[rows], estimate)
+            resources = resources._replace(requests=requests)
         memory = _of_requests(resources, [each.memory for each in requests], memory, of)
         names = dict.fromkeys(name for each in requests for name in each.resources)
         columns = {
@@ -171,6 +176,26 @@ def prepare(
         deadline=deadline,
         **columns,
     )
+
+
+def in_partitions(
+    machine: Machine,
+    requests: tuple[JobRequest, ...],
+    of: Int64Array,
+    procs: NDArray[Any],
+    estimate: Int64Array,
+) -> tuple[tuple[JobRequest, ...], Int64Array]:
+    """Return requests with only the partitions that admit them, and the index of each row's.  A job
+    without a request has the limits of the default partition."""
+    known: dict[JobRequest, int] = {}
+    pairs, places = np.unique(
+        np.stack([of, np.where(of < 0, procs, 0), estimate]), axis=1, return_inverse=True
+    )
+    found = []
+    for number, width, longest in pairs.T.tolist():
+        asked = requests[number] if number >= 0 else JobRequest((ChunkRequest(width, 1),))
+        found.append(known.setdefault(limited(machine, asked, longest), len(known)))
+    return tuple(known), np.array(found, np.int64)[places.ravel()]
 
 
 def _of_requests(

@@ -172,6 +172,7 @@ def arrivals_of(
                 placing=asked.placing,
                 is_exclusive=asked.is_exclusive,
                 partitions=asked.partitions,
+                reservation=asked.reservation,
             )
         yield Arrival(job, run, used)
 

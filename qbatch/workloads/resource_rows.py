@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qbatch.model.errors import InputError, suggestion
-from qbatch.model.job import FREE, SCATTER, ChunkRequest, JobRequest
+from qbatch.model.job import FREE, SCATTER, SERVER, ChunkRequest, JobRequest
 from qbatch.model.machine import parse_memory
 from qbatch.model.record import Int64Array
 from qbatch.workloads.log import Log
@@ -28,10 +28,14 @@ COLUMNS = (
     "features",
     "partitions",
     "exclusive",
+    "server",
+    "reservation",
+    "hosts",
 )
-"""The columns that count; ``job`` and ``nodes`` are required."""
+"""The columns that count; ``job`` and ``nodes`` are required.  ``hosts``: those on which the job
+really ran, which a policy does not see (``qbatch verify`` does)."""
 
-NOT_COUNTED = ("server", "qos", "account", "reservation", "eligible", "priority")
+NOT_COUNTED = ("qos", "account", "eligible", "priority")
 """Columns of the specification that a replay does not use yet."""
 
 _MOST = 2**31 - 1
@@ -40,11 +44,13 @@ _MOST = 2**31 - 1
 class ResourceRows(NamedTuple):
     """What the jobs of a log ask for: ``requests``, each different, and ``of``, by row of the log
     the index of its request, -1 for a job without a row.  ``not_counted``: how many rows have a
-    value in each column that a replay does not use."""
+    value in each column that a replay does not use.  ``hosts``: by row of the log, the hosts on
+    which the job really ran, as ``n[01-02]``; only for rows that name some."""
 
     requests: tuple[JobRequest, ...]
     of: Int64Array
     not_counted: Mapping[str, int]
+    hosts: Mapping[int, str]
 
 
 def read_resources(path: str, log: Log) -> ResourceRows:
@@ -59,6 +65,7 @@ def read_resources(path: str, log: Log) -> ResourceRows:
     places = {number: row for row, number in enumerate(numbers)}
     of, known = np.full(len(log), -1, np.int64), dict[JobRequest, int]()
     not_counted = dict.fromkeys((name for name in NOT_COUNTED if name in header), 0)
+    hosts: dict[int, str] = {}
     for line, values in rows:
         number = _whole(values, "job", 0, line)
         if number not in places:
@@ -69,7 +76,9 @@ def read_resources(path: str, log: Log) -> ResourceRows:
         of[places[number]] = known.setdefault(request, len(known))
         for name in not_counted:
             not_counted[name] += values[name] not in ("", "0")
-    return ResourceRows(tuple(known), of, not_counted)
+        if values.get("hosts"):
+            hosts[places[number]] = values["hosts"]
+    return ResourceRows(tuple(known), of, not_counted, hosts)
 
 
 def _check_header(path: str, header: list[str]) -> None:
@@ -103,8 +112,27 @@ def _request(values: dict[str, str], line: str) -> JobRequest:
     features = tuple(filter(None, values.get("features", "").split("&")))
     partitions = tuple(filter(None, values.get("partitions", "").split(",")))
     chunk = ChunkRequest(nodes, cpus, memory, resources=tuple(resources), features=features)
-    is_exclusive = _whole(values, "exclusive", 0, line, default=0) > 0
-    return JobRequest((chunk,), SCATTER if nodes > 1 else FREE, is_exclusive, partitions)
+    server = _server_amounts(values.get("server", ""), line)
+    of_server = (ChunkRequest(1, 0, host=SERVER, resources=server),) if server else ()
+    return JobRequest(
+        (chunk, *of_server),
+        SCATTER if nodes > 1 else FREE,
+        _whole(values, "exclusive", 0, line, default=0) > 0,
+        partitions,
+        values.get("reservation", ""),
+    )
+
+
+def _server_amounts(text: str, line: str) -> tuple[tuple[str, int], ...]:
+    """Return the amounts of ``matlab=1;ansys=2``."""
+    found: dict[str, int] = {}
+    for part in filter(None, text.split(";")):
+        name, _, amount = part.partition("=")
+        name = name.strip()
+        if not (name and amount.isascii() and amount.isdigit() and int(amount) <= _MOST):
+            raise InputError(f"{line}: server {part[:40]!r} is not name=number, such as matlab=1")
+        found[name] = found.get(name, 0) + int(amount)
+    return tuple(sorted(found.items()))
 
 
 def _number_or_text(text: str) -> int | str:

@@ -399,7 +399,8 @@ def test_the_example_of_the_manual_is_a_machine_file() -> None:
     manual = (
         Path(__file__).resolve().parents[2] / "docs" / "reference" / "machine-file.md"
     ).read_text(encoding="utf-8")
-    (example,) = re.findall(r"```toml\n(.*?)```", manual, re.DOTALL)
+    example, site = re.findall(r"```toml\n(.*?)```", manual, re.DOTALL)
+    assert parse_machine(site, "site").server == 16
     machine = parse_machine(example, "machine.md")
     assert (len(machine.hosts), machine.hosts[-1].limits, machine.per_user) == (
         65,
@@ -557,7 +558,7 @@ def test_the_digest_of_a_machine_without_partitions_is_as_before_there_were_any(
         (('hosts = ["all"]', 'hosts = ["d1"]'), "key 'hosts': there is no host 'd1'"),
         (('hosts = ["all"]', 'hosts = ["c[1-"]'), "key 'hosts': .*bracket is not closed"),
         (('hosts = ["all"]', 'hosts = ["all"]\ndefault = true'), "another default partition"),
-        (('hosts = ["all"]', 'hosts = ["all"]\ntimes = 3'), "key 'times': is not known in"),
+        (('hosts = ["all"]', 'hosts = ["all"]\ntimes = 3'), "key 'times': must be a table"),
         (("nvme = 1 }", "gpu = 2 }"), "a host has gpu of one type"),
         (("nvme = 1 }", '"gpu:v100" = 2 }'), "a host has gpu of one type"),
         (("schema = 2", "schema = 1"), "key 'partition': is not known"),

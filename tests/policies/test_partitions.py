@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -12,12 +13,14 @@ from qbatch.engine.engine import Engine
 from qbatch.model.actions import Start, parts_of
 from qbatch.model.errors import UsageError
 from qbatch.model.events import Submitted
-from qbatch.model.job import PACK, PLACINGS, ChunkRequest, Job, JobRequest
-from qbatch.model.machine import Host, Machine, Partition
+from qbatch.model.job import PACK, PLACINGS, SERVER, ChunkRequest, Job, JobRequest
+from qbatch.model.machine import Host, Machine, Partition, server_host
 from qbatch.model.record import Workload
+from qbatch.planning.partitions import has_limits, limited
 from qbatch.planning.policy import compiled_of
 from qbatch.policies import load_policy
 from qbatch.simulation import run
+from qbatch.simulation.prepare import in_partitions
 from tests.golden.cases import random_workload
 from tests.harness import same_schedule, size
 
@@ -55,9 +58,14 @@ def random_site(rng: random.Random) -> Machine:
             name,
             tuple(place for place in every if rng.random() < 0.6) or (0,),
             name == "p1" and rng.random() < 0.5,
+            max_time=rng.choice((0, 0, 20 * SECOND)),
+            max_hosts=rng.choice((0, 0, 2)),
+            share=rng.choice(("shared", "shared", "exclusive")),
         )
         for name in ("p1", "p2", "p3")[: rng.randint(0, 3)]
     )
+    if rng.random() < 0.4:
+        hosts += (server_host((("lic", rng.randint(1, 3)),)),)
     return Machine(hosts, chunked=True, partitions=partitions)
 
 
@@ -75,8 +83,10 @@ def random_request(rng: random.Random, machine: Machine) -> JobRequest:
         )
 
     names = [each.name for each in machine.partitions]
+    licences = ((ChunkRequest(1, 0, host=SERVER, resources=(("lic", rng.randint(1, 2)),))),)
+    has_licences = rng.random() < 0.4 and (machine.server >= 0 or rng.random() < 0.1)
     return JobRequest(
-        tuple(chunk() for _ in range(rng.choice((1, 1, 2)))),
+        (*(chunk() for _ in range(rng.choice((1, 1, 2)))), *licences * has_licences),
         rng.choice(PLACINGS),
         rng.random() < 0.15,
         tuple(name for name in names if rng.random() < 0.4),
@@ -87,10 +97,12 @@ def work_of(rng: random.Random, machine: Machine) -> Workload:
     work = random_workload(rng, machine)
     requests = tuple(random_request(rng, machine) for _ in range(12))
     of = np.array([rng.randrange(-3, len(requests)) for _ in range(len(work))]).clip(-1)
+    if has_limits(machine):
+        requests, of = in_partitions(machine, requests, of, work.procs, work.estimate)
     asked = [requests[kind] if kind >= 0 else None for kind in of.tolist()]
     column = {
         name: np.array([0 if each is None else each.resources.get(name, 0) for each in asked])
-        for name in ("gpu", "gpu:a", "gpu:b")
+        for name in ("gpu", "gpu:a", "gpu:b", "lic")
     }
     procs = [old if new is None else new.procs for old, new in zip(work.procs, asked, strict=True)]
     memory = [
@@ -217,6 +229,57 @@ def test_packed_chunks_have_the_features_of_all() -> None:
     engine = Engine(SITE, load_policy("easy"), is_audited=True)
     engine.handle(0, [Submitted(job)])
     assert [host for host, *_ in parts_of(engine.view().running[0].allocation)] == [2]
+
+
+def test_jobs_share_the_amounts_of_the_server_and_wait_for_them() -> None:
+    machine = Machine((Host("a", 4), Host("b", 4), server_host((("lic", 2),))), chunked=True)
+
+    def licensed(amount: int) -> Job:
+        server = ChunkRequest(1, 0, host=SERVER, resources=(("lic", amount),))
+        return asks(ChunkRequest(1, 1), server, estimate=10 * SECOND * amount)
+
+    for policy in ("easy", "conservative"):
+        engine = Engine(machine, load_policy(policy), is_audited=True)
+        jobs = [licensed(2), licensed(1), licensed(1)]
+        done = engine.handle(0, [Submitted(job) for job in jobs])
+        assert [each.row for each in done.actions if isinstance(each, Start)] == [0], policy
+        start = next(each for each in done.actions if isinstance(each, Start))
+        assert [host for host, *_ in parts_of(start.allocation)] == [0, 2]
+    reason = refusal(machine, licensed(3))
+    assert reason is not None
+    assert reason.text == "needs 3 lic of the server, which has 2"
+
+
+@pytest.mark.parametrize(
+    ("partition", "job", "text"),
+    [
+        (Partition("p", (0,), max_time=SECOND // 2), asks(ChunkRequest(1, 1)), "asks for 1 s, at"),
+        (Partition("p", (0,), min_hosts=2), asks(ChunkRequest(1, 1)), "1 hosts, at least 2"),
+        (
+            Partition("p", (0,), max_hosts=1),
+            asks(ChunkRequest(2, 1), placing="scatter"),
+            "2 hosts, at most 1",
+        ),
+        (
+            Partition("p", (0,), max_memory_per_cpu=10),
+            asks(ChunkRequest(1, 2, 21)),
+            "asks for 21B with 2 processors, at most 10B for each",
+        ),
+    ],
+)
+def test_a_partition_refuses_what_is_beyond_its_limits(
+    partition: Partition, job: Job, text: str
+) -> None:
+    machine = Machine((Host("a", 4, 100), Host("b", 4, 100)), chunked=True, partitions=(partition,))
+    reason = refusal(machine, msgspec.structs.replace(job, partitions=("p",)))
+    assert reason is not None
+    assert reason.code == "partition-limit"
+    assert text in reason.text
+    other = msgspec.structs.replace(machine, partitions=(partition, Partition("q", (1, 0))))
+    both = msgspec.structs.replace(job, partitions=("p", "q"))
+    assert refusal(other, both) is None
+    request = JobRequest(both.chunks, both.placing, partitions=both.partitions)
+    assert limited(other, request, both.estimate).partitions == ("q",)
 
 
 @pytest.mark.parametrize("name", ["lsf", "immediate", "soon", "equispatial", "taskqueues"])

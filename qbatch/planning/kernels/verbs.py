@@ -379,10 +379,11 @@ def book_parts(
 ) -> None:
     """Give back what the ``count`` parts behind those in use have (``sign`` 1), or take it (-1), of
     the resources from ``first`` on: up to processors, or of all.  What a closed host gets back is
-    withheld."""
+    withheld; a part without processors is of the server, which is always open."""
     for place in range(counts.parts, counts.parts + count):
         host = parts[HOST, place]
-        what = FREE if hosts[THERE, CPUS, host] > 0 else WITHHELD
+        is_open = hosts[THERE, CPUS, host] > 0 or parts[PROCS, place] == 0
+        what = FREE if is_open else WITHHELD
         if first == CPUS:
             counts.free += sign * parts[PROCS, place]
         for resource in range(first, hosts.shape[1] if with_memory else MEMORY):

@@ -96,6 +96,7 @@ _IN_THE_LOG = frozenset(("cpu", "mem", "node", "billing", "energy", "pages", "vm
 """Trackable resources that a log contains, or that are not limited; memory is counted by its own
 column."""
 
+_RESERVATION = re.compile(r"(?<!\S)--reservation[= ]([\w.-]+)")
 _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?![\w-])")
 _CHOICE = re.compile(r"[|\[*]")
 _FEATURE = re.compile(r"[A-Za-z_][\w.:\-]*")
@@ -209,6 +210,8 @@ def _job(
             row.get("constraints", "").strip(),
             row.get("partition", "").strip(),
             _EXCLUSIVE.search(row.get("submitline", "")) is not None,
+            _reservation(row),
+            row.get("nodelist", "").strip(),
         )
         if _CHOICE.search(row.get("constraints", "")):
             counts.adjusted.add(
@@ -368,7 +371,13 @@ def _asks(
 
 @lru_cache(maxsize=4096)
 def _request(
-    tres: str, nodes: int, constraints: str, partition: str, is_exclusive: bool
+    tres: str,
+    nodes: int,
+    constraints: str,
+    partition: str,
+    is_exclusive: bool,
+    reservation: str,
+    hosts: str,
 ) -> tuple[str, ...]:
     """Return the cells of a job's line of resources, after its number; none if the trackable
     resources name no processors.
@@ -395,7 +404,24 @@ def _request(
         "&".join(_FEATURE.findall(features)),
         partition,
         str(int(is_exclusive)),
+        ";".join(
+            f"{name.removeprefix('license/')}={amount}"
+            for name, amount in sorted(amounts.items())
+            if name.startswith("license/") and whole_number(amount) > 0
+        ),
+        reservation,
+        "" if hosts in NOTHING or hosts == "None assigned" else hosts,
     )
+
+
+def _reservation(row: Row) -> str:
+    """Return the reservation that a job names: of its own field, which some versions of Slurm leave
+    empty for a job that ended, else of its command line."""
+    name = row.get("reservation", "").strip()
+    if name not in NOTHING:
+        return name
+    found = _RESERVATION.search(row.get("submitline", ""))
+    return found[1] if found else ""
 
 
 @lru_cache(maxsize=4096)

@@ -1,8 +1,8 @@
 """The hosts and partitions of a ``slurm.conf``, as a machine (slurm.conf(5) of Slurm 22.05;
 docs/spec/production.md, section 7).
 
-It is a first reader: nodes with processors, memory, GPUs, features and weight, and partitions with
-their nodes.  Everything else is named and not used.
+It is a first reader: nodes with processors, memory, GPUs, features and weight; partitions with their
+nodes, times, sizes and exclusive nodes; licences.  Everything else is named and not used.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from typing import NamedTuple
 import msgspec
 
 from qbatch.model.errors import InputError
-from qbatch.model.machine import Host, Machine, Partition
+from qbatch.model.machine import EXCLUSIVE, SHARED, Host, Machine, Partition, server_host
 from qbatch.workloads.accounting.sacct import host_names
+from qbatch.workloads.accounting.slurm_reservations import read_reservations
+from qbatch.workloads.accounting.times import slurm_span
 
 _PAIR = re.compile(r'([A-Za-z]\w*)=("[^"]*"|\S*)')
 _GRES = re.compile(r"([A-Za-z][\w-]*)(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\(.*\))?\Z")
@@ -38,8 +40,21 @@ _OF_NODES = frozenset(
     )
 )
 _ADDRESSES = frozenset(("nodeaddr", "nodehostname", "port", "bcastaddr", "state", "reason"))
-_OF_PARTITIONS = frozenset(("partitionname", "nodes", "default"))
+_OF_PARTITIONS = frozenset(
+    (
+        "partitionname",
+        "nodes",
+        "default",
+        "maxtime",
+        "defaulttime",
+        "minnodes",
+        "maxnodes",
+        "maxmempercpu",
+        "oversubscribe",
+    )
+)
 _WITHOUT_EFFECT = frozenset(("state",))
+_UNLIMITED = frozenset(("UNLIMITED", "INFINITE", "-1"))
 
 
 class SlurmSite(NamedTuple):
@@ -47,6 +62,16 @@ class SlurmSite(NamedTuple):
 
     machine: Machine
     remarks: tuple[str, ...]
+
+
+def read_site(conf: str, reservations: str | None = None) -> SlurmSite:
+    """Return the machine of a configuration file, with the reservations of another file."""
+    site = read_slurm_conf(conf)
+    if reservations is None:
+        return site
+    kept, remarks = read_reservations(reservations, site.machine)
+    machine = msgspec.structs.replace(site.machine, reservations=kept)
+    return SlurmSite(machine, (*site.remarks, *remarks))
 
 
 def read_slurm_conf(path: str) -> SlurmSite:
@@ -59,7 +84,8 @@ def read_slurm_conf(path: str) -> SlurmSite:
         InputError: names the file, the line and the reason.
     """
     nodes: dict[str, tuple[int, Host]] = {}
-    partitions: list[tuple[str, str, bool, str]] = []
+    partitions: list[tuple[dict[str, str], str]] = []
+    licences: dict[str, int] = {}
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
     unused: Counter[str] = Counter()
     counts_memory, cluster = False, ""
@@ -80,13 +106,14 @@ def read_slurm_conf(path: str) -> SlurmSite:
         elif kind == "partitionname":
             extra = pairs.keys() - _OF_PARTITIONS - _WITHOUT_EFFECT
             unused.update(f"{name} of partitions" for name in extra)
-            is_default = pairs.get("default", "").upper() == "YES"
-            partitions.append((pairs[kind], pairs.get("nodes", ""), is_default, place))
+            partitions.append((pairs, place))
         elif kind == "selecttypeparameters":
             counts_memory = "MEMORY" in pairs[kind].upper()
         elif kind == "clustername":
             cluster = pairs[kind]
-        elif kind in ("licenses", "include"):
+        elif kind == "licenses":
+            licences |= _licences(pairs[kind], place)
+        elif kind == "include":
             unused[kind] += 1
     if not nodes:
         raise InputError(f"{path}: it has no NodeName line; name the slurm.conf of the cluster")
@@ -95,7 +122,7 @@ def read_slurm_conf(path: str) -> SlurmSite:
         hosts = [msgspec.structs.replace(host, memory=0) for host in hosts]
     places = {host.name: number for number, host in enumerate(hosts)}
     machine = Machine(
-        tuple(hosts),
+        (*hosts, server_host(tuple(licences.items()))) if licences else tuple(hosts),
         name=cluster,
         chunked=True,
         partitions=tuple(_partition(*each, places) for each in partitions),
@@ -170,14 +197,52 @@ def _hosts(pairs: dict[str, str], place: str) -> Iterator[tuple[int, Host]]:
         )
 
 
-def _partition(
-    name: str, nodes: str, is_default: bool, place: str, places: dict[str, int]
-) -> Partition:
-    if nodes.upper() == "ALL":
-        return Partition(name, tuple(sorted(places.values())), is_default)
-    chosen = set()
-    for each in host_names(nodes):
+def _licences(text: str, place: str) -> dict[str, int]:
+    """Return the amounts of ``matlab:20,ansys`` (no number: one)."""
+    found: dict[str, int] = {}
+    for part in filter(None, re.split(r"[,;]", text)):
+        name, _, amount = part.strip().partition(":")
+        if not name or (amount and not (amount.isascii() and amount.isdigit())):
+            raise InputError(f"{place}: Licenses {part[:40]!r} is not name:number")
+        found[name] = found.get(name, 0) + int(amount or 1)
+    return found
+
+
+def _partition(pairs: dict[str, str], place: str, places: dict[str, int]) -> Partition:
+    """Return the partition of a line.  ``OverSubscribe=EXCLUSIVE`` gives its jobs whole nodes."""
+    nodes, chosen = pairs.get("nodes", ""), set()
+    for each in places if nodes.upper() == "ALL" else host_names(nodes):
         if each not in places:
             raise InputError(f"{place}: there is no node {each!r}; its NodeName line is missing")
         chosen.add(places[each])
-    return Partition(name, tuple(sorted(chosen)), is_default)
+
+    def minutes(name: str) -> int:
+        text = pairs.get(name, "")
+        if not text or text.upper() in _UNLIMITED:
+            return 0
+        is_number = text.isascii() and text.isdigit() and len(text) < 10
+        seconds = int(text) * 60 if is_number else slurm_span(text)
+        if seconds < 0:
+            raise InputError(f"{place}: {name} {text[:40]!r} is neither minutes nor a time")
+        return round(seconds * 1_000_000)
+
+    def whole(name: str) -> int:
+        text = pairs.get(name, "")
+        if not text or text.upper() in _UNLIMITED:
+            return 0
+        if not (text.isascii() and text.isdigit() and len(text) < 10):
+            raise InputError(f"{place}: {name} {text[:40]!r} is not a whole number")
+        return int(text)
+
+    is_exclusive = pairs.get("oversubscribe", "").upper() == "EXCLUSIVE"
+    return Partition(
+        pairs["partitionname"],
+        tuple(sorted(chosen)),
+        pairs.get("default", "").upper() == "YES",
+        minutes("defaulttime"),
+        minutes("maxtime"),
+        whole("minnodes"),
+        whole("maxnodes"),
+        whole("maxmempercpu") << 20,
+        EXCLUSIVE if is_exclusive else SHARED,
+    )

@@ -29,7 +29,8 @@ nodename=x1 CPUs=4 RealMemory=1024 gres=gpu:2
 # Partitions.
 PartitionName=DEFAULT MaxTime=60 State=UP
 PartitionName=long Nodes=n[01-02],g1 Default=YES
-PartitionName=all Nodes=ALL PriorityTier=3
+PartitionName=all Nodes=ALL PriorityTier=3 MaxTime=2-00:00:00 DefaultTime=10:00 MinNodes=2 \
+    MaxNodes=UNLIMITED MaxMemPerCPU=4096 OverSubscribe=EXCLUSIVE
 """
 
 
@@ -42,7 +43,7 @@ def conf(tmp_path: Path, text: str = CONF) -> str:
 def test_nodes_and_partitions_are_a_machine_in_order_of_weight(tmp_path: Path) -> None:
     machine, remarks = read_slurm_conf(conf(tmp_path))
     assert machine.name == "alpha"
-    assert [(host.name, host.cpus, host.memory // GIB) for host in machine.hosts] == [
+    assert [(host.name, host.cpus, host.memory // GIB) for host in machine.real_hosts] == [
         ("x1", 4, 1),
         ("g1", 8, 64),
         ("n01", 16, 64),
@@ -51,15 +52,20 @@ def test_nodes_and_partitions_are_a_machine_in_order_of_weight(tmp_path: Path) -
     assert dict(machine.hosts[1].resources) == {"gpu": 4, "gpu:a100": 4, "nvme": 2}
     assert dict(machine.hosts[0].resources) == {"gpu": 2}
     assert machine.hosts[2].features == ("ib", "avx")
+    assert (machine.hosts[4].name, machine.hosts[4].resources) == ("@server", (("matlab", 20),))
     assert machine.partitions == (
-        Partition("long", (1, 2, 3), is_default=True),
-        Partition("all", (0, 1, 2, 3)),
+        Partition("long", (1, 2, 3), is_default=True, max_time=3600 * 10**6),
+        Partition(
+            "all",
+            (0, 1, 2, 3),
+            default_time=600 * 10**6,
+            max_time=2 * 86400 * 10**6,
+            min_hosts=2,
+            max_memory_per_cpu=4 * GIB,
+            share="exclusive",
+        ),
     )
-    assert remarks == (
-        "licenses: does not count (1 times)",
-        "maxtime of partitions: does not count (2 times)",
-        "prioritytier of partitions: does not count (1 times)",
-    )
+    assert remarks == ("prioritytier of partitions: does not count (1 times)",)
     assert parse_machine("\n".join(machine_as_toml(machine)), "again") == machine
 
 
@@ -77,6 +83,9 @@ def test_memory_counts_only_if_slurm_counts_it(tmp_path: Path) -> None:
         (("nvme:2", "gpu:v100:2"), "line 9: a node has gpu of two types"),
         (("nodename=x1", "nodename=g1"), "line 10: the node 'g1' appears twice"),
         (("n[01-02],g1", "n[01-03],g1"), "line 13: there is no node 'n03'"),
+        (("matlab:20", "matlab:many"), "line 5: Licenses 'matlab:many' is not name:number"),
+        (("MaxTime=60", "MaxTime=soon"), "line 13: maxtime 'soon' is neither minutes nor a time"),
+        (("MinNodes=2", "MinNodes=two"), "line 14: minnodes 'two' is not a whole number"),
         (("Licenses=matlab:20", "Licenses matlab"), "line 5: 'Licenses matlab' is not Name=value"),
     ],
 )
@@ -101,24 +110,24 @@ ROWS = "\n".join(
     for cells in (
         (
             *("JobID", "User", "Partition", "Submit", "Start", "End", "State", "Timelimit"),
-            *("ReqTRES", "AllocTRES", "NodeList", "Constraints", "SubmitLine"),
+            *("ReqTRES", "AllocTRES", "NodeList", "Constraints", "SubmitLine", "Reservation"),
         ),
         (
             *("1", "ann", "long", "2026-01-01T10:00:00", "2026-01-01T10:00:00"),
             *("2026-01-01T10:10:00", "COMPLETED", "00:20:00"),
             *("cpu=8,mem=16G,node=2,gres/gpu=2,gres/gpu:a100=2", "cpu=8,mem=16G,node=2"),
-            *("n[01-02]", "ib&avx", "sbatch -N2"),
+            *("n[01-02]", "ib&avx", "sbatch -N2", "r1"),
         ),
         (
             *("2", "ann", "all", "2026-01-01T10:00:01", "2026-01-01T10:00:02"),
             *("2026-01-01T10:10:00", "COMPLETED", "00:20:00"),
             *("cpu=12,mem=1000M,node=1", "cpu=12,mem=1000M,node=2"),
-            *("n[01-02]", "ib|avx", "sbatch --exclusive"),
+            *("n[01-02]", "ib|avx", "sbatch --exclusive --reservation=r2 x", ""),
         ),
         (
             *("3", "bob", "", "2026-01-01T10:00:05", "2026-01-01T10:00:06"),
             *("2026-01-01T10:10:00", "COMPLETED", "00:20:00"),
-            *("cpu=2,node=1", "cpu=2,node=1", "x1", "", ""),
+            *("cpu=2,node=1,license/matlab=3", "cpu=2,node=1", "x1", "", "", ""),
         ),
         (),
     )
@@ -133,13 +142,13 @@ def test_sacct_gives_a_side_file_that_replays_on_the_site(
     log, side, machine = (str(tmp_path / name) for name in ("log.swf", "side.csv", "site.toml"))
     asked = ("import", "slurm", str(records), "--timezone", "UTC", "-o", log, "--resources", side)
     assert run([*asked, "--slurm-conf", conf(tmp_path), "--machine-file", machine]) == 0
-    assert "licenses: does not count" in capfd.readouterr().err
+    assert "prioritytier of partitions: does not count" in capfd.readouterr().err
     rows = list(csv.reader(Path(side).read_text().splitlines()))[1:]
     assert rows == [
-        ["1", "2", "4", str(8 * GIB), "1", "a100", "ib&avx", "long", "0"],
+        ["1", "2", "4", str(8 * GIB), "1", "a100", "ib&avx", "long", "0", "", "r1", "n[01-02]"],
         # Of a choice of features none is named; 12 processors went to two nodes.
-        ["2", "2", "6", str(500 * 2**20), "0", "", "", "all", "1"],
-        ["3", "1", "2", "0", "0", "", "", "", "0"],
+        ["2", "2", "6", str(500 * 2**20), "0", "", "", "all", "1", "", "r2", "n[01-02]"],
+        ["3", "1", "2", "0", "0", "", "", "", "0", "matlab=3", "", "x1"],
     ]
     assert read_resources(side, read_log(log)).of.tolist() == [0, 1, 2]
     replay = ("replay", log, "--machine", machine, "--resources", side, "-p", "easy", "--audit")
