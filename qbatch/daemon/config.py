@@ -147,6 +147,14 @@ def _pool(reader: TomlText, table: dict[str, Any], policy: str, place: int, fold
         else:
             path = folder / given
             machine = load_machine(str(path) if path.is_file() or given not in SHIPPED else given)
+        if machine.reservations or machine.server >= 0:
+            raise reader.error(
+                "machine",
+                "reservations and amounts of the server count in a replay only; leave them out "
+                "of the machine of a server",
+                None if isinstance(given, dict) else given,
+                table,
+            )
         check_host_names(host.name for host in machine.hosts)
     except InputError as error:
         raise (

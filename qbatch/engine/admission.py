@@ -369,7 +369,9 @@ class Admission:
         asked, inverse = np.unique(requests.of[rows], return_inverse=True)
         there, none = self.machine.there, np.empty(0, np.int64)
         hosts = np.array([there, there], np.int64)
-        jobs = JobColumns(none, none, none, np.empty((0, 0), np.int64), requests._replace(of=asked))
+        # Whether hosts are reserved at some time does not matter.
+        bare = requests._replace(of=asked, firsts=none)
+        jobs = JobColumns(none, none, none, np.empty((0, 0), np.int64), bare)
         held: BoolArray = _each_fits(jobs, hosts)[inverse] == 1
         return held
 

@@ -168,6 +168,7 @@ class Watch:
                     cluster.machine, action.allocation, cluster.job(action.row)
                 ):
                     yield f"job {number} was not given the chunks that it asked for"
+                yield from _reserved(cluster, action, done.at)
                 if done.at < cluster.job(action.row).submit:
                     yield f"job {number} was started before its submission"
                 if not action.is_trial and done.at > self.promised.get(action.row, done.at):
@@ -277,6 +278,27 @@ class Watch:
             }
             if misplaced:
                 yield f"jobs lost or doubled: {sorted(misplaced)[:5]} are not where '{state.value}' says"
+
+
+def _reserved(cluster: Cluster, action: Start, at: int) -> Iterator[str]:
+    """Check that a job starts on no host that is reserved for others during its estimate, and that
+    a job of a reservation starts inside it."""
+    job, machine = cluster.job(action.row), cluster.machine
+    number = next(
+        (n for n, each in enumerate(machine.reservations) if each.name == job.reservation), -1
+    )
+    begin, over, of = cluster.windows.table if len(cluster.windows.firsts) else np.empty((3, 0))
+    end = max(at + job.estimate, at + 1)
+    for host, _, _ in parts_of(action.allocation) if len(begin) else ():
+        if host == machine.server:
+            continue
+        here = slice(*cluster.windows.firsts[host : host + 2])
+        is_in = (begin[here] < end) & (over[here] > at)
+        if (is_in & (of[here] != number)).any():
+            yield f"job {job.number} was started on {machine.hosts[host].name}, which is reserved"
+        is_own = (of[here] == number) & (begin[here] <= at) & (over[here] > at)
+        if number >= 0 and not (machine.reservations[number].is_flexible or is_own.any()):
+            yield f"job {job.number} was started outside its reservation"
 
 
 def breaches(

@@ -33,6 +33,7 @@ from qbatch.model.job import Job
 from qbatch.model.reasons import Reason
 from qbatch.planning.placement import divides
 from qbatch.planning.requests import can_share_one_host, requested
+from qbatch.planning.windows import blocked_hosts
 
 _QUEUED = CODES[State.QUEUED]
 
@@ -92,12 +93,18 @@ def _start(cluster: Cluster, action: Start, now: int) -> Allocation:
         _until(action, now)
     if action.is_trial:
         return _trial(cluster, action, now)
-    if action.allocation:
-        return _allocation(cluster, action, now)
     job = cluster.job(action.row)
+    if action.allocation:
+        found = _allocation(cluster, action, now)
+        _reserved(cluster, action, now, job, found)
+        return found
     # If this finds hosts for the job, no other check is necessary.
     found = cluster.kind.allocation(
-        cluster.machine, cluster.free, cluster.free_memory, job, cluster.free_resources
+        cluster.machine,
+        cluster.free_for(job, now),
+        cluster.free_memory,
+        job,
+        cluster.free_resources,
     )
     if not found:
         raise _refused(
@@ -110,6 +117,15 @@ def _start(cluster: Cluster, action: Start, now: int) -> Allocation:
             ),
         )
     return found
+
+
+def _reserved(cluster: Cluster, action: Start, now: int, job: Job, allocation: Allocation) -> None:
+    """Check that no reservation keeps a job from its hosts."""
+    blocked = blocked_hosts(cluster.windows, cluster.machine, job, now)
+    for host, _, _ in parts_of(allocation) if blocked else ():
+        if host in blocked:
+            name = cluster.machine.hosts[host].name
+            raise _refused(action, now, f"host {name} is reserved during its estimate")
 
 
 def _suspend(cluster: Cluster, action: Suspend, now: int) -> Allocation:

@@ -29,6 +29,7 @@ from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.requests import BookedRequests, RequestBook
 from qbatch.planning.resources import resource_model_of
 from qbatch.planning.view import Columns, Run
+from qbatch.planning.windows import NO_WINDOWS, Windows, blocked_hosts
 
 _ends_of = entry_to(running.ends_of)
 
@@ -46,8 +47,8 @@ class Cluster:
     :mod:`qbatch.planning.kernels.tables`.
     """
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, machine: Machine, windows: Windows = NO_WINDOWS) -> None:
+        self.machine, self.windows = machine, windows
         self.kind = resource_model_of(machine)
         self.jobs: list[Job | None] = []
         self.codes = bytearray()
@@ -57,7 +58,7 @@ class Cluster:
         self.left_behind: set[int] = set()
         self.closed: frozenset[int] = frozenset()
         self.is_malleable = False
-        self.requests = RequestBook(machine) if machine.chunked else None
+        self.requests = RequestBook(machine, windows) if machine.chunked else None
         there = np.array(machine.there, np.int64)
         hosts, table = (
             np.stack([there, there, np.zeros_like(there)]),
@@ -139,6 +140,13 @@ class Cluster:
         if job is None:
             raise LookupError(f"the job of row {row} ended before this round and is forgotten")
         return job
+
+    def free_for(self, job: Job, now: int) -> Sequence[int]:
+        """Return the free processors by host, none where a reservation keeps a job out now."""
+        blocked = blocked_hosts(self.windows, self.machine, job, now)
+        if not blocked:
+            return self.free
+        return [0 if host in blocked else free for host, free in enumerate(self.free)]
 
     def add(self, jobs: Sequence[Job]) -> None:
         """Add jobs (which have their rows) to the queue; a DecisionError, and no change, for a
@@ -300,6 +308,10 @@ class ClusterWindow:
     @property
     def parked(self) -> Int64Array:
         return self._cluster.parked.rows
+
+    @property
+    def windows(self) -> Windows:
+        return self._cluster.windows
 
     @property
     def requests(self) -> BookedRequests | None:

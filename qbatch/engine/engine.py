@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import traceback
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from operator import attrgetter
 from types import MappingProxyType
@@ -56,6 +57,7 @@ from qbatch.model.machine import Machine
 from qbatch.model.phase import Phase
 from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
+from qbatch.model.reservations import Window
 from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.partitions import has_limits
 from qbatch.planning.policy import (
@@ -70,6 +72,7 @@ from qbatch.planning.policy import (
     name_of,
 )
 from qbatch.planning.view import Run, View
+from qbatch.planning.windows import number_of, windows_on
 
 _NOTHING: tuple[int, ...] = ()
 _QUEUED = CODES[State.QUEUED]
@@ -127,14 +130,23 @@ class Engine:
 
     ``is_audited``: check the invariants after every round (``AuditError``).  ``may_refuse``:
     whether the policy may refuse a job that the machine could run
-    (:class:`qbatch.planning.policy.Policy`).
+    (:class:`qbatch.planning.policy.Policy`).  ``windows``: when hosts of the machine are reserved.
     """
 
-    def __init__(self, machine: Machine, policy: Policy, *, is_audited: bool = False) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        policy: Policy,
+        *,
+        is_audited: bool = False,
+        windows: Sequence[Window] = (),
+    ) -> None:
         self.machine = machine
         self.policy = policy
         self.now: int | None = None
-        self._cluster = Cluster(machine)
+        reserved = windows_on(machine, windows)
+        self._turns = deque(reserved.turns())
+        self._cluster = Cluster(machine, reserved)
         self._window = ClusterWindow(self._cluster)
         self._admission = self._open_hosts = Admission(machine)
         check_resources(policy, machine)
@@ -186,13 +198,22 @@ class Engine:
             requeued, stopped, held_back = self._end_quanta(at, happened.returned)
         while self._wake_at and self._wake_at[0] <= at:
             del self._wake_at[0]
+        is_turn = bool(self._turns) and self._turns[0] <= at
+        while self._turns and self._turns[0] <= at:
+            self._turns.popleft()
         withdrawn, parked, returned, is_changed = _NOTHING, _NOTHING, _NOTHING, False
         begun: tuple[Action, ...] = ()
         if happened is not _NO_EVENT or self._is_new_policy or cluster.left_behind:
             withdrawn, begun, is_changed = self._apply_seldom_events(happened)
             parked, returned = self._park() if is_changed else (_NOTHING, _NOTHING)
         arrived, refused, late = self._arrive(jobs) if jobs else (_NOTHING, (), _NOTHING)
-        only_arrivals = not (ended or stopped or requeued or happened.withdrawn or is_changed)
+        if is_turn and (over := self._refuse_late(cluster.waiting.rows.tolist())):
+            left = {row for row, _ in over}
+            withdrawn = (*withdrawn, *(row for row in left if row not in arrived))
+            arrived, refused = tuple(row for row in arrived if row not in left), (*refused, *over)
+        only_arrivals = not (
+            ended or stopped or requeued or happened.withdrawn or is_changed or is_turn
+        )
         view = View(
             self._window,
             at,
@@ -346,9 +367,10 @@ class Engine:
     def next_timer(self) -> int | None:
         """Return the next instant at which ``handle`` must be called even without an event, or
         None."""
-        if self._cluster.until:
-            return min((*self._wake_at[:1], *self._cluster.until.values()))
-        return self._wake_at[0] if self._wake_at else None
+        instants = [*self._wake_at[:1], *self._cluster.until.values()]
+        if self._turns and self.queue_length:
+            instants.append(self._turns[0])
+        return min(instants, default=None)
 
     def procs_of(self, row: int) -> int:
         return self._cluster.running[row].procs
@@ -688,7 +710,7 @@ class Engine:
         refused = [
             (job.row, reason)
             for job in doubtful
-            if (reason := self._admission.refusal(job)) is not None
+            if (reason := self._admission.refusal(job) or self._is_too_late(job)) is not None
         ]
         for row, _ in refused:
             self._change(row, "reject")
@@ -703,6 +725,30 @@ class Engine:
         cluster.waiting.append(arrived)
         self._forget_requests()
         return tuple(arrived), tuple(refused), tuple(parked)
+
+    def _is_too_late(self, job: Job) -> Reason | None:
+        """Return that no window of the reservation of a job is left, or None."""
+        number = number_of(self.machine, job) if job.reservation else -1
+        if number < 0 or self.machine.reservations[number].is_flexible:
+            return None
+        end = self._cluster.windows.last_end(number)
+        if end > (self.now or 0):
+            return None
+        text = f"its reservation {job.reservation} has no window left"
+        return Reason("reservation-over", "admission", text, {"last_end": end})
+
+    def _refuse_late(self, rows: Sequence[int]) -> list[tuple[int, Reason]]:
+        """Refuse waiting jobs of which the reservation is over, and return them."""
+        over = [
+            (row, reason)
+            for row in rows
+            if (reason := self._is_too_late(self._cluster.job(row))) is not None
+        ]
+        for row, _ in over:
+            self._change(row, "reject")
+            self._cluster.leave_queue(row)
+            self._over.append(row)
+        return over
 
     def _forget_requests(self) -> None:
         """If there are many, forget the requests of jobs that do not wait and cannot wait again."""

@@ -189,6 +189,8 @@ def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
 
     if (machine.resources or machine.asks_for_hosts) and not knows_resources(policy):
         return None  # the engine gives the reason
+    if machine.reservations:
+        return None  # the compiled loop makes no round when a reservation begins or ends
     return policy.compiled_on(machine)
 
 
@@ -209,8 +211,8 @@ def check_resources(policy: Policy, machine: Machine) -> None:
         )
     if machine.asks_for_hosts:
         raise UsageError(
-            f"policy {name_of(policy)} knows no partitions and no features of hosts; choose another "
-            "policy, or leave them out of the machine file"
+            f"policy {name_of(policy)} knows no partitions, no reservations and no features of "
+            "hosts; choose another policy, or leave them out of the machine file"
         )
 
 

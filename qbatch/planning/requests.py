@@ -20,9 +20,17 @@ from qbatch.model.machine import Machine
 from qbatch.planning.kernels.tables import GROUP, REQUEST, Requests
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.partitions import partitions_of
+from qbatch.planning.windows import NO_WINDOWS, Windows, number_of
 
 _REQUEST_OF = attrgetter(
-    "chunks", "procs", "memory", "placing", "is_exclusive", "resources", "partitions"
+    "chunks",
+    "procs",
+    "memory",
+    "placing",
+    "is_exclusive",
+    "resources",
+    "partitions",
+    "reservation",
 )
 _ROW_OF = attrgetter("row")
 _FEWEST = 4096
@@ -53,8 +61,8 @@ def is_plain(machine: Machine, job: Job) -> bool:
 
 
 def hosts_for(machine: Machine, job: Job, chunk: ChunkRequest) -> tuple[int, ...] | None:
-    """Return the hosts on which a chunk may be, by the partitions of its job, its features and the
-    host that it names; None: all."""
+    """Return the hosts on which a chunk may be, by the partitions and the reservation of its job,
+    its features and the host that it names; None: all."""
     if chunk.host == SERVER:
         return (machine.server,) if machine.server >= 0 else ()
     chosen: set[int] | None = None
@@ -62,6 +70,9 @@ def hosts_for(machine: Machine, job: Job, chunk: ChunkRequest) -> tuple[int, ...
         named = partitions_of(machine, job.partitions)
         if named or job.partitions:
             chosen = {host for each in named for host in each.hosts}
+    if (number := number_of(machine, job)) >= 0 and not machine.reservations[number].is_flexible:
+        reserved = set(machine.reservations[number].hosts)
+        chosen = reserved if chosen is None else chosen & reserved
     if chunk.host >= 0:
         chosen = {chunk.host} if chosen is None else chosen & {chunk.host}
     if chunk.features:
@@ -124,6 +135,8 @@ def is_loose(machine: Machine, job: Job, request: Sequence[ChunkRequest]) -> boo
     host.  They may share hosts with others and with each other; or every host has one processor, so
     that they cannot.
     """
+    if machine.reservations:
+        return False
     if job.placing != FREE or job.is_exclusive:
         are_single = not machine.counts_memory and all(
             host.cpus == 1 for host in machine.real_hosts
@@ -180,8 +193,8 @@ class BookedRequests(NamedTuple):
 class RequestBook:
     """Adds requests as jobs arrive, and removes those of jobs that no longer wait."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, machine: Machine, windows: Windows = NO_WINDOWS) -> None:
+        self._machine, self._windows = machine, windows
         self._of = np.full(64, -1, np.int64)
         self._rows = 0
         self._clear()
@@ -215,7 +228,8 @@ class RequestBook:
                     for table, new in zip(self._tables, self._new, strict=True)
                 )
                 self._new = ([], [], [], [])
-            requests = Requests(self._of[: self._rows], *(table[:] for table in self._tables))
+            tables = (*self._tables, *self._windows)
+            requests = Requests(self._of[: self._rows], *(table[:] for table in tables))
             for view in requests:
                 view.flags.writeable = False
             self._shown = BookedRequests(requests, self._has_tight)
@@ -296,6 +310,8 @@ class RequestBook:
                 int(job.is_exclusive),
                 int(is_mixed),
                 int(is_tight),
+                number := number_of(self._machine, job),
+                int(number >= 0 and not self._machine.reservations[number].is_flexible),
             )
         )
         self._group_count += len(request)
@@ -319,4 +335,5 @@ def requests_of(machine: Machine, jobs: Sequence[Job], of: Int64Array) -> Reques
         found.groups.copy(),
         found.amounts.copy(),
         found.sets.copy(),
+        *NO_WINDOWS,
     )

@@ -29,6 +29,7 @@ from qbatch.planning.kernels.tables import AMOUNTS, Instant, JobColumns, Request
 from qbatch.planning.kernels.types import BoolArray, Int64Array, read_only
 from qbatch.planning.placement import give_on
 from qbatch.planning.requests import BookedRequests
+from qbatch.planning.windows import Windows, blocked_hosts
 
 _host_pass, _parts_by_end = entry_to(host_pass.host_pass), entry_to(running.parts_by_end)
 
@@ -170,7 +171,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     ``pieces[3 + N, n]``: the parts of running jobs, one for each job on each host; inside a wrapper
     they may be in any order. Rows: expected end, host, processors, memory, the resources of the
     machine, and when the run began. ``requests``: what the waiting jobs ask for, as arrays; only on a
-    chunked machine.
+    chunked machine.  ``windows``: when hosts are reserved.
     """
 
     window: Window
@@ -201,6 +202,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     promises = _Shown[Mapping[int, int]]()
     requests = _Shown[BookedRequests | None]()
     pieces = _Shown[Int64Array]()
+    windows = _Shown[Windows]()
 
     def changed(self, **facts: Any) -> View:
         """Return this view with some facts replaced, for an inner policy."""
@@ -565,7 +567,7 @@ class FreeResources:
         self.free = list(view.free)
         self.free_memory = list(view.free_memory)
         self.free_resources = list(map(list, view.free_resources))
-        self._kind = kind
+        self._kind, self._windows, self._now = kind, view.windows, view.now
         self._widest = kind.widest(view.machine, view.free)
 
     def take(self, job: Job) -> bool:
@@ -576,8 +578,11 @@ class FreeResources:
         """Take the default allocation of a job and return it, empty if the job does not fit."""
         if job.procs > self._widest:
             return ()
+        free, blocked = self.free, blocked_hosts(self._windows, self.machine, job, self._now)
+        if blocked:
+            free = [0 if host in blocked else left for host, left in enumerate(free)]
         found = self._kind.allocation(
-            self.machine, self.free, self.free_memory, job, self.free_resources
+            self.machine, free, self.free_memory, job, self.free_resources
         )
         self.give(found)
         return found
@@ -585,7 +590,8 @@ class FreeResources:
     def place_on(self, job: Job, host: int) -> Allocation:
         """Take an allocation of a whole job inside one host and return it, empty if the job does
         not fit there."""
-        if job.procs > self.free[host]:
+        is_blocked = host in blocked_hosts(self._windows, self.machine, job, self._now)
+        if job.procs > self.free[host] or is_blocked:
             return ()
         free, free_memory = [0] * len(self.free), [0] * len(self.free)
         free[host], free_memory[host] = self.free[host], self.free_memory[host]

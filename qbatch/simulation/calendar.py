@@ -16,11 +16,12 @@ from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.engine.runs import RunTables, longer, places_of
 from qbatch.model.actions import Start, WakeAt
-from qbatch.model.errors import DecisionError, InputError
+from qbatch.model.errors import DecisionError, InputError, UsageError
 from qbatch.model.events import Returned
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
+from qbatch.model.reservations import Window, windows_of
 from qbatch.planning.kernels import heap
 from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import FOREVER
@@ -40,6 +41,7 @@ PROGRESS_EVERY = 2000
 """Rounds between two calls of a progress callback."""
 
 _MOST_IDLE = 1_000_000
+_REPEATING = 400 * 86_400 * 1_000_000
 
 _pop = entry_to(heap.pop)
 (_ENDS,) = places_of(COUNTS, "ends")
@@ -101,7 +103,8 @@ class Calendar:
         self, jobs: Workload | Source, machine: Machine, policy: Policy, *, is_audited: bool = False
     ) -> None:
         self.source: Source = LogSource(jobs) if isinstance(jobs, Workload) else jobs
-        self.engine = Engine(machine, policy, is_audited=is_audited)
+        windows = _windows(machine, jobs) if machine.reservations else ()
+        self.engine = Engine(machine, policy, is_audited=is_audited, windows=windows)
         self._policy = policy
         self._ends = _KnownEnds(self.engine.runs)
         self._record = Recorder(self.source.size)
@@ -192,6 +195,17 @@ class Calendar:
                 record.note(action, at)
         if done.arrived or done.returned or done.requeued:
             record.queue(self.engine.queue_length + started)  # it grows at no other instant
+
+
+def _windows(machine: Machine, jobs: Workload | Source) -> tuple[Window, ...]:
+    """Return when the hosts of a machine are reserved, by the clock of the jobs' log.
+
+    Those that repeat do so for 400 days after the last submission.
+    """
+    if not isinstance(jobs, Workload):
+        raise UsageError("reservations need the jobs of a log: their times are by its clock")
+    until = int(jobs.submit[-1]) + _REPEATING
+    return windows_of(machine.reservations, jobs.clock, until)
 
 
 def check_idle(policy: Policy, times: int, at: int) -> None:

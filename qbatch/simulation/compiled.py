@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from qbatch.engine.admission import Admission
-from qbatch.model.errors import DecisionError
+from qbatch.model.errors import DecisionError, UsageError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Rejection, Schedule, Workload
@@ -72,6 +72,11 @@ class CompiledReplay:
     """
 
     def __init__(self, work: Workload, machine: Machine, compiled: Compiled, name: str) -> None:
+        if machine.reservations:
+            raise UsageError(
+                "a machine with reservations has no compiled loop; replay it with the engine, or "
+                "leave the reservations out of the machine file"
+            )
         machine = resource_model_of(machine).replayed_as(machine)
         self._work, self._machine, self._compiled, self._name = work, machine, compiled, name
         self._memory = compiled.new_memory(work, machine)

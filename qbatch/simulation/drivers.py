@@ -64,6 +64,7 @@ def run(
             f"policy {name_of(policy)} has no compiled loop {why}; leave out --driver compiled"
         )
     is_plain = driver == "auto" and observe is None and not is_audited
+    is_plain = is_plain and not machine.reservations
     if workload is not None and compiled is None and is_plain and is_worth_a_loop(workload):
         schedule = run_around_python(workload, machine, policy, progress)
     elif driver == "engine" or compiled is None or workload is None or observe is not None:

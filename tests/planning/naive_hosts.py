@@ -51,6 +51,8 @@ class Job:
     is_scattered: bool = False
     is_exclusive: bool = False
     is_one_chunk: bool = False
+    reservation: int = -1
+    is_inside: bool = False
 
     @property
     def is_loose(self) -> bool:
@@ -91,6 +93,16 @@ class Booking:
 
 
 @dataclass
+class Window:
+    """A host is open over ``[start, end)`` to the jobs of one reservation only."""
+
+    host: int
+    start: int
+    end: int
+    reservation: int
+
+
+@dataclass
 class Placed:
     """What a job takes on one host."""
 
@@ -110,6 +122,16 @@ class Machine:
     hosts: list[Host]
     parts: list[Part] = field(default_factory=list)
     bookings: list[Booking] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
+
+    def is_open(self, host: int, job: Job, start: int, end: int) -> bool:
+        """Return whether no reservation keeps a job from a host (docs/spec/production.md 5)."""
+        here = [each for each in self.windows if each.host == host]
+        others = [each for each in here if each.reservation != job.reservation]
+        own = [each for each in here if each.reservation == job.reservation]
+        if any(each.start < max(end, start + 1) and each.end > start for each in others):
+            return False
+        return not (job.is_inside and own) or any(each.start <= start < each.end for each in own)
 
     def end_of(self, part: Part) -> int:
         """Return when a part counts as ended: a job that should have ended ends now."""
@@ -148,6 +170,10 @@ class Machine:
             if booking.host == host:
                 yield booking.start
                 yield booking.end
+        for window in self.windows:
+            if window.host == host:
+                yield window.start
+                yield window.end
 
     def free_over(self, host: int, start: int, end: int) -> list[Vector]:
         """Return what is free in each segment of ``[start, end)``."""
@@ -199,6 +225,8 @@ def fitting(
     groups of the job take there."""
     host = machine.hosts[place]
     if host.is_closed or not group.may_be_on(place):
+        return 0
+    if not machine.is_open(place, job, start, end):
         return 0
     if takes_whole(job, host) and machine.holds_a_job(place, start, end, is_now):
         return 0
@@ -286,7 +314,7 @@ def list_pass(
     The machine has no bookings, and is not changed.  ``is_stopping``: the pass ends at the first
     job that does not fit.
     """
-    machine = Machine(machine.now, machine.hosts, list(machine.parts))
+    machine = Machine(machine.now, machine.hosts, list(machine.parts), windows=machine.windows)
     outcome = Outcome()
     waiting = list(jobs)
     while True:

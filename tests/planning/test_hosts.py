@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,9 +33,20 @@ from qbatch.planning.kernels.tables import (
     Requests,
     no_requests,
 )
+from qbatch.planning.windows import NO_WINDOWS
 from tests.harness import size
 from tests.planning import naive_hosts as naive
-from tests.planning.naive_hosts import SECOND, Booking, Group, Host, Job, Machine, Part, Placement
+from tests.planning.naive_hosts import (
+    SECOND,
+    Booking,
+    Group,
+    Host,
+    Job,
+    Machine,
+    Part,
+    Placement,
+    Window,
+)
 
 GIB = 1 << 30
 DURATIONS = (*(count * SECOND for count in (1, 2, 3, 3, 5, 8, 13)), SECOND // 2, 1, 900 * SECOND)
@@ -85,8 +97,31 @@ def random_case(rng: random.Random, most_jobs: int = 10) -> Case:
         else:
             jobs.append(random_job(rng, row, machine.hosts, is_one_chunk))
     start_some(rng, machine, (0, 0, 1, 2, 4, 8, 16))
+    if not is_one_chunk and rng.random() < 0.5:
+        reserve_some(rng, machine, jobs)
     rng.shuffle(jobs)
     return Case(machine, jobs, is_one_chunk)
+
+
+def is_pool_case(case: Case) -> bool:
+    """Return whether hosts matter to no job."""
+    return not case.machine.windows and all(job.is_loose for job in case.jobs)
+
+
+def reserve_some(rng: random.Random, machine: Machine, jobs: Sequence[Job]) -> None:
+    """Reserve hosts, but not the server, and let some jobs name a reservation."""
+    hosts = [place for place, host in enumerate(machine.hosts) if not host.is_server]
+    for reservation in range(rng.randint(1, 3)):
+        for _ in range(rng.randint(1, 3)):
+            start = machine.now + (rng.randint(-3, 10) * SECOND) // rng.choice((1, 1, 2))
+            end = start + rng.choice(DURATIONS)
+            machine.windows += [
+                Window(host, start, end, reservation) for host in hosts if rng.random() < 0.6
+            ]
+    machine.windows.sort(key=lambda window: (window.host, window.start))
+    for job in jobs:
+        if rng.random() < 0.4:
+            job.reservation, job.is_inside = rng.randint(0, 2), rng.random() < 0.7
 
 
 def random_machine(rng: random.Random) -> Machine:
@@ -310,7 +345,9 @@ def _requests_of(jobs: Sequence[Job], machine: Machine) -> Requests:
         head["first"], head["groups"] = len(groups), len(job.groups)
         head["procs"] = sum(group.count * group.amounts[CPUS] for group in job.groups)
         head["is_scattered"], head["is_exclusive"] = job.is_scattered, job.is_exclusive
-        head["is_mixed"], head["is_tight"] = job.is_mixed, not job.is_loose
+        head["is_mixed"] = job.is_mixed
+        head["is_tight"] = not job.is_loose or bool(machine.windows)
+        head["reservation"], head["is_inside"] = job.reservation, job.is_inside
         groups += job.groups
     sets = [group.allowed for group in groups if group.allowed is not None]
     members = np.zeros((len(sets), len(machine.hosts)), np.int8)
@@ -323,15 +360,18 @@ def _requests_of(jobs: Sequence[Job], machine: Machine) -> Requests:
         used += group.allowed is not None
     amounts = np.array([group.amounts for group in groups], np.int64)
     amounts = amounts.reshape(len(groups), len(machine.hosts[0].total))
-    return Requests(np.array(of, np.int64), heads, records, amounts, members)
+    firsts, windows = NO_WINDOWS
+    if machine.windows:
+        hosts = [window.host for window in machine.windows]
+        firsts = np.searchsorted(hosts, np.arange(len(machine.hosts) + 1)).astype(np.int64)
+        rows = [(window.start, window.end, window.reservation) for window in machine.windows]
+        windows = np.array(rows, np.int64).T.copy()
+    return Requests(np.array(of, np.int64), heads, records, amounts, members, firsts, windows)
 
 
 def _asks_the_same(one: Job, other: Job) -> bool:
-    return (one.groups, one.is_scattered, one.is_exclusive) == (
-        other.groups,
-        other.is_scattered,
-        other.is_exclusive,
-    )
+    asks = attrgetter("groups", "is_scattered", "is_exclusive", "reservation", "is_inside")
+    return bool(asks(one) == asks(other))
 
 
 def filled(form: Callable[[Any], Any], case: Case, tables: Tables) -> availability.Availability:
@@ -513,7 +553,7 @@ def pass_of(
         found.append((row, end, where))
     if not case.is_one_chunk:
         assert begun[OF_ROW, column] == NO_JOB
-    if all(job.is_loose for job in case.jobs):
+    if is_pool_case(case):
         reserved[host_pass.WHERE] = SPREAD  # hosts do not matter
     fields = [host_pass.ROW, host_pass.AT, host_pass.WHERE]
     return Found(found, [tuple(each) for each in reserved[fields, :kept].T.tolist()])
@@ -528,7 +568,7 @@ def test_a_pass_is_that_of_the_oracle(form: Callable[[Any], Any]) -> None:
         tables = tables_of(case, rng)
         depth = rng.choice((0, 1, 1, 2, 4, 100))
         is_stopping = depth == 0 and rng.random() < 0.5
-        is_pool = all(job.is_loose for job in case.jobs)
+        is_pool = is_pool_case(case)
         oracle = naive.pool_pass if is_pool else naive.list_pass
         outcome = oracle(case.machine, case.jobs, depth, is_stopping=is_stopping)
         expected = expected_of(case, outcome)

@@ -19,13 +19,16 @@ from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kerne
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     AMOUNTS,
+    BEGIN,
     CPUS,
     END,
     FREE,
     GROUP,
     HOST,
     MEMORY,
+    OVER,
     REQUEST,
+    RESERVED,
     THERE,
     JobColumns,
     Requests,
@@ -184,6 +187,8 @@ def requests_of_none() -> Requests:
         np.empty(0, GROUP),
         np.empty((0, 0), np.int64),
         np.empty((0, 0), np.int8),
+        np.empty(0, np.int64),
+        np.empty((3, 0), np.int64),
     )
 
 
@@ -240,6 +245,36 @@ def most_on(group: int, row: int, host: int, left: int, jobs: JobColumns, taken:
     if jobs.requests.heads[jobs.requests.of[row]].is_scattered:
         return 0 if taken[CHUNKS, host] > 0 else min(left, 1)
     return left
+
+
+@kernel
+def opens(row: int, host: int, start: int, end: int, jobs: JobColumns) -> int:
+    """Return ``start`` if no reservation keeps a job from a host over ``[start, end)``, else a
+    later instant before which the host is not open to it (``FOREVER``: it never is).
+
+    A window of another reservation keeps it out.  A job that has to be inside its own reservation
+    starts in a window of it, and may end after that; a host without such windows is the server.
+    """
+    firsts, windows = jobs.requests.firsts, jobs.requests.windows
+    head = jobs.requests.heads[jobs.requests.of[row]]
+    is_inside, is_own, following, until = head.is_inside == 0, False, FOREVER, start
+    for window in range(firsts[host], firsts[host + 1]):
+        begin, over = windows[BEGIN, window], windows[OVER, window]
+        if windows[RESERVED, window] == head.reservation:
+            is_own = True
+            if begin <= start < over:
+                is_inside = True
+            elif begin > start:
+                following = min(following, begin)
+        elif begin < max(end, start + 1) and over > start:
+            until = max(until, over)
+    return until if is_inside or not is_own else max(until, following)
+
+
+@inlined_kernel
+def has_windows(jobs: JobColumns) -> bool:
+    """Return whether hosts are reserved at times."""
+    return bool(jobs.requests.firsts.shape[0] > 0)
 
 
 @inlined_kernel
@@ -351,6 +386,8 @@ def fitting(
     nothing is booked, need no more than that.
     """
     most = most_on(group, row, host, left, jobs, taken)
+    if most > 0 and has_windows(jobs) and opens(row, host, start, end, jobs) > start:
+        most = 0
     if most > 0 and is_now:
         most = fit_now(group, row, host, most, jobs, hosts, taken)
     if most > 0 and (not is_now or (end > start and free.booked[host] > 0)):
@@ -456,7 +493,12 @@ def earliest(
                 if is_exact or rises[at] <= start:
                     most = most_on(group, row, host, count, jobs, taken)
                     fits[at], rises[at] = most, FOREVER
-                    if most > 0:
+                    opening = start
+                    if most > 0 and has_windows(jobs):
+                        opening = opens(row, host, start, start + duration, jobs)
+                    if opening > start:
+                        fits[at], rises[at] = 0, opening
+                    elif most > 0:
                         fits[at], rises[at] = fit_over(
                             group,
                             row,
@@ -476,7 +518,7 @@ def earliest(
         if is_mixed(row, jobs):
             if place(row, start, start + duration, False, jobs, hosts, free, taken):
                 return start
-            start, is_exact = next_begin(start, free), False
+            start, is_exact = min(next_begin(start, free), next_turn(start, jobs)), False
             for field in range(CHUNKS, taken.shape[0]):
                 for host in range(taken.shape[1]):
                     taken[field, host] = 0
@@ -488,6 +530,17 @@ def earliest(
         else:
             start, is_exact = following, False
     return FOREVER
+
+
+@kernel
+def next_turn(instant: int, jobs: JobColumns) -> int:
+    """Return the next begin or end of a reservation after an instant, ``FOREVER`` for none."""
+    following, windows = FOREVER, jobs.requests.windows
+    for window in range(windows.shape[1] if has_windows(jobs) else 0):
+        for turn in (windows[BEGIN, window], windows[OVER, window]):
+            if turn > instant:
+                following = min(following, turn)
+    return following
 
 
 @kernel

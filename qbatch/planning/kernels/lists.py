@@ -248,6 +248,8 @@ def list_pass_apart(
     groups: RecordArray,
     chunks: Int64Array,
     sets: Int8Array,
+    firsts: Int64Array,
+    windows: Int64Array,
     waiting: Int64Array,
     hosts: Int64Array,
     parts: Int64Array,
@@ -270,7 +272,7 @@ def list_pass_apart(
     """
     instant = Instant(now, free, 0, waiting.shape[0], 0, parts.shape[1], 0, 0, 0, 0)
     rules = HostList(order, depth, weights, is_stopping, is_sticky, bypasses, held, holders)
-    requests = Requests(of, heads, groups, chunks, sets)
+    requests = Requests(of, heads, groups, chunks, sets, firsts, windows)
     jobs = JobColumns(submit, procs, estimate, asked, requests)
     return list_pass(instant, jobs, waiting, hosts, parts, started, places, begun, rules)
 

@@ -152,6 +152,8 @@ REQUEST = record(
     "is_exclusive",  # whether it takes whole hosts, which no other job uses.
     "is_mixed",  # whether two of its groups may be on one host.
     "is_tight",  # whether hosts matter to it (:func:`qbatch.planning.requests.is_loose`).
+    "reservation",  # the number of the reservation that it names; -1: none.
+    "is_inside",  # whether it has to start in a window of that reservation.
 )
 """What equal jobs ask for: groups of equal chunks, in the order in which they are placed."""
 
@@ -165,7 +167,9 @@ class Requests(NamedTuple):
 
     ``of[R]``: the index in ``heads`` of each job's request.  ``heads`` of ``REQUEST``, ``groups``
     of ``GROUP``.  ``amounts[G, N]``: what one chunk of each group takes, by resource.  ``sets[S,
-    H]``: sets of hosts, 1 for those that belong to them.
+    H]``: sets of hosts, 1 for those that belong to them.  ``windows[3, W]``: the times in which
+    hosts are reserved, in order of host and begin: begin, end, and the number of the reservation;
+    those of a host begin at its entry of ``firsts[H + 1]`` (empty: nothing is reserved).
 
     All are empty where each job is one chunk, inside one host: then ``JobColumns.asked`` is that
     chunk.
@@ -176,6 +180,12 @@ class Requests(NamedTuple):
     groups: RecordArray
     amounts: Int64Array
     sets: Int8Array
+    firsts: Int64Array
+    windows: Int64Array
+
+
+BEGIN, OVER, RESERVED = range(3)
+"""Rows of ``Requests.windows``."""
 
 
 class JobColumns(NamedTuple):
@@ -197,6 +207,8 @@ def no_requests() -> Requests:
         np.empty(0, GROUP),
         np.empty((0, 0), np.int64),
         np.empty((0, 0), np.int8),
+        np.empty(0, np.int64),
+        np.empty((3, 0), np.int64),
     )
 
 
