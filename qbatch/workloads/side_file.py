@@ -1,12 +1,13 @@
-"""The rows of a side file: CSV with a header, which says more about the jobs of a log."""
+"""The rows of a side file: CSV with a header, which says more about the jobs of a log; read and
+written."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from qbatch.model.errors import InputError
 
@@ -44,3 +45,12 @@ def read_side_file(path: str) -> SideFile:
             yield place, dict(zip(header, (cell.strip() for cell in cells), strict=True))
 
     return SideFile(header, rows())
+
+
+def write_side_file(out: BinaryIO, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write the header and the rows of a side file, to a binary file that the caller opened."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(header)
+    lines.writerows(rows)
+    out.write(text.getvalue().encode(errors="replace"))
