@@ -157,8 +157,10 @@ def cluster(
         raise UsageError(
             "generate cluster writes three files; name the log with -o, as in -o c.swf"
         )
-    stem = out.removesuffix(".gz").removesuffix(".swf")
-    resources, machine_file = resources or f"{stem}.resources.csv", machine_file or f"{stem}.toml"
+    from qbatch.workloads.resource_rows import side_file_of
+
+    resources = resources or side_file_of(out)
+    machine_file = machine_file or f"{out.removesuffix('.gz').removesuffix('.swf')}.toml"
     if len({os.path.realpath(path) for path in (out, resources, machine_file)}) < 3:
         raise UsageError("-o, --resources and --machine-file must be three different files")
     _write_cluster(

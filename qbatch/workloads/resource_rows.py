@@ -6,7 +6,7 @@ It is CSV with a header.  ``job`` names a job of the log; a job without a row ke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from qbatch.model.job import FREE, SCATTER, ChunkRequest, JobRequest
 from qbatch.model.machine import parse_memory
 from qbatch.model.record import Int64Array
 from qbatch.workloads.log import Log
-from qbatch.workloads.side_file import read_side_file
+from qbatch.workloads.side_file import SideFile, read_side_file
 
 COLUMNS = (
     "job",
@@ -35,6 +35,12 @@ NOT_COUNTED = ("server", "qos", "account", "reservation", "eligible", "priority"
 """Columns of the specification that a replay does not use yet."""
 
 _MOST = 2**31 - 1
+
+
+def side_file_of(log: str) -> str:
+    """Return the usual name of the side file of a log: ``month.swf`` has
+    ``month.resources.csv``."""
+    return f"{log.removesuffix('.gz').removesuffix('.swf')}.resources.csv"
 
 
 class ResourceRows(NamedTuple):
@@ -70,6 +76,24 @@ def read_resources(path: str, log: Log) -> ResourceRows:
         for name in not_counted:
             not_counted[name] += values[name] not in ("", "0")
     return ResourceRows(tuple(known), of, not_counted)
+
+
+def rows_for(path: str, job: Iterable[int], origin: Iterable[int]) -> SideFile:
+    """Return the header and the rows of a side file for the jobs of another log, made from its log.
+
+    ``job``: their numbers; ``origin``: the number in the side file of each, of which it keeps the
+    row.  A job without a row there gets none.
+
+    Raises:
+        InputError: the side file cannot be read.
+    """
+    header, rows = read_side_file(path)
+    known = {int(values["job"]): (place, values) for place, values in rows}
+    pairs = zip(job, origin, strict=True)
+    found = ((number, known[before]) for number, before in pairs if before in known)
+    return SideFile(
+        header, ((place, values | {"job": str(number)}) for number, (place, values) in found)
+    )
 
 
 def _check_header(path: str, header: list[str]) -> None:

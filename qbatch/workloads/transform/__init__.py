@@ -19,12 +19,14 @@ from qbatch.workloads.transform.deadlines import (
     write_deadlines,
 )
 from qbatch.workloads.transform.load import (
+    ORIGIN,
     duplicated,
     exact_estimates,
     expanded,
     sized,
     taken,
     users_estimates,
+    with_origin,
 )
 from qbatch.workloads.transform.packed import packed_set
 from qbatch.workloads.transform.resampling import RESAMPLINGS, resampled
@@ -33,6 +35,7 @@ from qbatch.workloads.transform.steps import STEPS, Step, read_steps
 __all__ = [
     "ARTIFICIAL",
     "ASKED",
+    "ORIGIN",
     "RESAMPLINGS",
     "STEPS",
     "DeadlineLog",
@@ -49,5 +52,6 @@ __all__ = [
     "users_estimates",
     "with_artificial",
     "with_deadlines",
+    "with_origin",
     "write_deadlines",
 ]
