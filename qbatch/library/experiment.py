@@ -43,7 +43,8 @@ class Experiment:
     """A log on a machine, ready to be replayed.
 
     ``work``: the jobs of the log that can run there.  ``follows``: if users wait for their jobs
-    (``closed``), the job of the log for which each job waits.
+    (``closed``), the job of the log for which each job waits.  ``resources``: what the jobs ask for
+    in chunks, None if no side file says it.
     """
 
     log: Log
@@ -51,6 +52,7 @@ class Experiment:
     machine: Machine
     options: Options
     follows: Feedback | None = None
+    resources: ResourceRows | None = None
 
     def closed(self) -> Experiment:
         """Return the same experiment with users that wait for their jobs before they submit the
@@ -107,6 +109,12 @@ class Experiment:
             notes.append(
                 f"{count} jobs skipped: {reason.replace('_', ' ')} (--skipped FILE lists them)"
             )
+        if self.resources is not None:
+            notes += [
+                f"{self.resources.path}: the column {name} does not count yet ({count:,} lines)"
+                for name, count in self.resources.not_counted.items()
+                if count
+            ]
         if work.requests and (count := int((work.request < 0).sum())):
             notes.append(
                 f"{count:,} of {len(work):,} jobs have no line with resources: they ask for their "
@@ -200,7 +208,8 @@ def experiment_of(
             "the machine has no hosts on which nodes, memory and GPUs of a job count; give a machine "
             "file with schema = 2 and without single_host"
         )
-    return Experiment(log, prepare(log, machine, options, deadlines, resources), machine, options)
+    work = prepare(log, machine, options, deadlines, resources)
+    return Experiment(log, work, machine, options, resources=resources)
 
 
 def machine_of(log: Log, procs: int | None, name: str | None) -> Machine:

@@ -46,11 +46,12 @@ def side_file_of(log: str) -> str:
 class ResourceRows(NamedTuple):
     """What the jobs of a log ask for: ``requests``, each different, and ``of``, by row of the log
     the index of its request, -1 for a job without a row.  ``not_counted``: how many rows have a
-    value in each column that a replay does not use."""
+    value in each column that a replay does not use.  ``path``: the side file, as it was named."""
 
     requests: tuple[JobRequest, ...]
     of: Int64Array
     not_counted: Mapping[str, int]
+    path: str
 
 
 def read_resources(path: str, log: Log) -> ResourceRows:
@@ -75,7 +76,7 @@ def read_resources(path: str, log: Log) -> ResourceRows:
         of[places[number]] = known.setdefault(request, len(known))
         for name in not_counted:
             not_counted[name] += values[name] not in ("", "0")
-    return ResourceRows(tuple(known), of, not_counted)
+    return ResourceRows(tuple(known), of, not_counted, path)
 
 
 def rows_for(path: str, job: Iterable[int], origin: Iterable[int]) -> SideFile:
