@@ -158,8 +158,7 @@ def transform(
         if resources is not None and new_side is not None:
             numbers = (np.asarray(made.log[name], np.int64).tolist() for name in ("job", ORIGIN))
             kept = rows_for(resources, *numbers)
-            cells = (list(values.values()) for _, values in kept.rows)
-            write_side_file(files.enter_context(whole_file(new_side)), kept.header, cells)
+            write_side_file(files.enter_context(whole_file(new_side)), *kept)
         write_log(files.enter_context(log_file(out)), made.log.header, made.log.columns)
     if not quiet:
         talk(f"{len(made.log):,} jobs, {count:,} of them with deadlines")

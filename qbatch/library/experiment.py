@@ -89,8 +89,12 @@ class Experiment:
         facts: dict[str, Any] = {}  # that only some logs have
         if count := int((self.work.deadline >= 0).sum()):
             facts["deadlines"] = count
-        if count := int((self.work.request >= 0).sum()):
-            facts["resources"] = count
+        if self.resources is not None:
+            facts["resources"] = {
+                "name": self.resources.path,
+                "sha256": self.resources.sha256,
+                "jobs": int((self.work.request >= 0).sum()),
+            }
         if unfinished := self._unfinished():
             facts["unfinished"] = unfinished
         if self.follows is not None:

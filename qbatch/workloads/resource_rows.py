@@ -6,7 +6,7 @@ It is CSV with a header.  ``job`` names a job of the log; a job without a row ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from qbatch.model.job import FREE, SCATTER, ChunkRequest, JobRequest
 from qbatch.model.machine import parse_memory
 from qbatch.model.record import Int64Array
 from qbatch.workloads.log import Log
-from qbatch.workloads.side_file import SideFile, read_side_file
+from qbatch.workloads.side_file import read_side_file
 
 COLUMNS = (
     "job",
@@ -46,12 +46,14 @@ def side_file_of(log: str) -> str:
 class ResourceRows(NamedTuple):
     """What the jobs of a log ask for: ``requests``, each different, and ``of``, by row of the log
     the index of its request, -1 for a job without a row.  ``not_counted``: how many rows have a
-    value in each column that a replay does not use.  ``path``: the side file, as it was named."""
+    value in each column that a replay does not use.  ``path``: the side file, as it was named;
+    ``sha256``: of its bytes."""
 
     requests: tuple[JobRequest, ...]
     of: Int64Array
     not_counted: Mapping[str, int]
     path: str
+    sha256: str
 
 
 def read_resources(path: str, log: Log) -> ResourceRows:
@@ -60,7 +62,7 @@ def read_resources(path: str, log: Log) -> ResourceRows:
     Raises:
         InputError: names the file, the line and the reason.
     """
-    header, rows = read_side_file(path)
+    header, rows, sha256 = read_side_file(path)
     _check_header(path, header)
     numbers = np.asarray(log["job"], np.int64).tolist()
     places = {number: row for row, number in enumerate(numbers)}
@@ -76,10 +78,12 @@ def read_resources(path: str, log: Log) -> ResourceRows:
         of[places[number]] = known.setdefault(request, len(known))
         for name in not_counted:
             not_counted[name] += values[name] not in ("", "0")
-    return ResourceRows(tuple(known), of, not_counted, path)
+    return ResourceRows(tuple(known), of, not_counted, path, sha256)
 
 
-def rows_for(path: str, job: Iterable[int], origin: Iterable[int]) -> SideFile:
+def rows_for(
+    path: str, job: Iterable[int], origin: Iterable[int]
+) -> tuple[list[str], Iterator[list[str]]]:
     """Return the header and the rows of a side file for the jobs of another log, made from its log.
 
     ``job``: their numbers; ``origin``: the number in the side file of each, of which it keeps the
@@ -88,13 +92,11 @@ def rows_for(path: str, job: Iterable[int], origin: Iterable[int]) -> SideFile:
     Raises:
         InputError: the side file cannot be read.
     """
-    header, rows = read_side_file(path)
-    known = {int(values["job"]): (place, values) for place, values in rows}
+    header, rows, _ = read_side_file(path)
+    known = {int(values["job"]): values for _, values in rows}
     pairs = zip(job, origin, strict=True)
-    found = ((number, known[before]) for number, before in pairs if before in known)
-    return SideFile(
-        header, ((place, values | {"job": str(number)}) for number, (place, values) in found)
-    )
+    found = (known[before] | {"job": str(number)} for number, before in pairs if before in known)
+    return header, (list(values.values()) for values in found)
 
 
 def _check_header(path: str, header: list[str]) -> None:

@@ -4,6 +4,7 @@ written."""
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,10 +14,14 @@ from qbatch.model.errors import InputError
 
 
 class SideFile(NamedTuple):
-    """The names in the header, and the rows: each the place of its line, and its cells by name."""
+    """The names in the header, and the rows: each the place of its line, and its cells by name.
+
+    ``sha256``: of the bytes of the file.
+    """
 
     header: list[str]
     rows: Iterator[tuple[str, dict[str, str]]]
+    sha256: str
 
 
 def read_side_file(path: str) -> SideFile:
@@ -27,7 +32,8 @@ def read_side_file(path: str) -> SideFile:
         InputError: names the file, the line and the reason.
     """
     try:
-        text = Path(path).read_bytes().decode()
+        content = Path(path).read_bytes()
+        text = content.decode()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -44,7 +50,7 @@ def read_side_file(path: str) -> SideFile:
                 raise InputError(f"{place}: {len(cells)} values, the header names {len(header)}")
             yield place, dict(zip(header, (cell.strip() for cell in cells), strict=True))
 
-    return SideFile(header, rows())
+    return SideFile(header, rows(), hashlib.sha256(content).hexdigest())
 
 
 def write_side_file(out: BinaryIO, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
