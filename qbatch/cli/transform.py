@@ -74,10 +74,10 @@ def transform(
     from qbatch.results.output import log_file, whole_file
     from qbatch.results.run_words import header_notes
     from qbatch.workloads import read_log, write_log
+    from qbatch.workloads.log import ORIGIN
     from qbatch.workloads.resource_rows import read_resources, rows_for
     from qbatch.workloads.side_file import write_side_file
     from qbatch.workloads.transform import (
-        ORIGIN,
         STEPS,
         DeadlineLog,
         read_steps,

@@ -207,11 +207,6 @@ def experiment_of(
         InputError, UsageError: as :func:`qbatch.simulation.prepare.prepare`.
     """
     check_load(options.load)
-    if resources is not None and not machine.chunked:
-        raise UsageError(
-            "the machine has no hosts on which nodes, memory and GPUs of a job count; give a machine "
-            "file with schema = 2 and without single_host"
-        )
     work = prepare(log, machine, options, deadlines, resources)
     return Experiment(log, work, machine, options, resources=resources)
 

@@ -15,7 +15,7 @@ from qbatch.model.errors import InputError, suggestion
 from qbatch.model.job import FREE, SCATTER, ChunkRequest, JobRequest
 from qbatch.model.machine import parse_memory
 from qbatch.model.record import Int64Array
-from qbatch.workloads.log import Log
+from qbatch.workloads.log import ORIGIN, Log
 from qbatch.workloads.side_file import read_side_file
 
 COLUMNS = (
@@ -79,6 +79,17 @@ def read_resources(path: str, log: Log) -> ResourceRows:
         for name in not_counted:
             not_counted[name] += values[name] not in ("", "0")
     return ResourceRows(tuple(known), of, not_counted, path, sha256)
+
+
+def resources_of(rows: ResourceRows, log: Log, made: Log) -> ResourceRows:
+    """Return what the jobs of a log ask for that was made from another one.
+
+    ``rows``: of the jobs of ``log``.  ``made``: has the number of each job there in the column
+    ``ORIGIN``.
+    """
+    numbers, origin = (np.asarray(each, np.int64) for each in (log["job"], made[ORIGIN]))
+    order = np.argsort(numbers, kind="stable")
+    return rows._replace(of=rows.of[order[np.searchsorted(numbers[order], origin)]])
 
 
 def rows_for(

@@ -19,7 +19,6 @@ from qbatch.workloads.transform.deadlines import (
     write_deadlines,
 )
 from qbatch.workloads.transform.load import (
-    ORIGIN,
     duplicated,
     exact_estimates,
     expanded,
@@ -35,7 +34,6 @@ from qbatch.workloads.transform.steps import STEPS, Step, read_steps
 __all__ = [
     "ARTIFICIAL",
     "ASKED",
-    "ORIGIN",
     "RESAMPLINGS",
     "STEPS",
     "DeadlineLog",

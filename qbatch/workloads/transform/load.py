@@ -14,11 +14,8 @@ import numpy as np
 from qbatch.model.errors import InputError, UsageError
 from qbatch.workloads.draws import Draws
 from qbatch.workloads.header import parse_header
-from qbatch.workloads.log import Column, Log, compact, in_order
+from qbatch.workloads.log import ORIGIN, Column, Log, compact, in_order
 from qbatch.workloads.tsafrir import tsafrir_estimates
-
-ORIGIN = "origin"
-"""A column in addition to those of SWF: the number that a job had before all steps."""
 
 THOUSAND = 1000
 """Factors are whole thousandths: 1.4 is 1,400."""
