@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+import os
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbatch.cli.console import command_group, print_table, write_log_to
+from qbatch.cli.console import command_group, print_table, talk, write_log_to
 from qbatch.model.errors import UsageError
 
+if TYPE_CHECKING:
+    from qbatch.workloads.cluster import GeneratedCluster
+
 SCHEMA = "qbatch.generate-facts/1"
+CLUSTER_SCHEMA = "qbatch.generate-cluster/1"
 
 app = command_group("Generate a workload log from a model.")
 
@@ -107,6 +112,98 @@ def lublin(
         uprob=uprob,
     )
     write_log_to(log, out)
+
+
+@app.command()
+def cluster(
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", metavar="LOG", help="SWF file (.gz compresses).", show_default=False
+        ),
+    ] = None,
+    resources: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Side file (CSV) of resources [LOG.resources.csv]."),
+    ] = None,
+    machine_file: Annotated[
+        str | None,
+        typer.Option("--machine-file", metavar="FILE", help="Machine file (TOML) [LOG.toml]."),
+    ] = None,
+    days: Annotated[int, typer.Option(help="Days of submissions, 1 to 366.")] = 30,
+    nodes: Annotated[int, typer.Option(help="Nodes of the cluster, 8 to 1024.")] = 64,
+    load: Annotated[
+        float, typer.Option(help="GPU time of the jobs over that of the cluster, 0.01 to 4.")
+    ] = 0.8,
+    seed: Annotated[int, typer.Option(min=0, help="Seed; the same seed gives the same files.")] = 1,
+    facts: Annotated[
+        bool,
+        typer.Option("--facts", help="Print statistics next to published ones, not the files."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the statistics as JSON.")] = False,
+) -> None:
+    """Generate a GPU cluster of today: a log, its side file of resources, and its machine file."""
+    from qbatch.workloads.cluster import generate_cluster
+
+    if facts or as_json:
+        if out is not None or resources is not None or machine_file is not None:
+            raise UsageError(
+                "--facts prints to stdout; leave out -o, --resources and --machine-file"
+            )
+        made = generate_cluster(days=days, nodes=nodes, load=load, seed=seed)
+        _print_marginals(made, as_json=as_json)
+        return
+    if out is None or out == "-":
+        raise UsageError(
+            "generate cluster writes three files; name the log with -o, as in -o c.swf"
+        )
+    from qbatch.workloads.resource_rows import side_file_of
+
+    resources = resources or side_file_of(out)
+    machine_file = machine_file or f"{out.removesuffix('.gz').removesuffix('.swf')}.toml"
+    if len({os.path.realpath(path) for path in (out, resources, machine_file)}) < 3:
+        raise UsageError("-o, --resources and --machine-file must be three different files")
+    _write_cluster(
+        generate_cluster(days=days, nodes=nodes, load=load, seed=seed), out, resources, machine_file
+    )
+
+
+def _write_cluster(made: GeneratedCluster, out: str, resources: str, machine_file: str) -> None:
+    """Write the three files; after an error none of them is left."""
+    from qbatch.model.machine_file import machine_as_toml
+    from qbatch.results.output import make_folder, whole_file
+    from qbatch.workloads.resource_rows import COLUMNS
+    from qbatch.workloads.side_file import write_side_file
+
+    for path in (resources, machine_file):
+        make_folder(path)
+    with whole_file(machine_file) as hosts, whole_file(resources) as side:
+        hosts.write("\n".join((*machine_as_toml(made.machine), "")).encode())
+        write_side_file(
+            side, COLUMNS, ((job, *cells) for job, cells in enumerate(made.requests, 1))
+        )
+        write_log_to(made.log, out)
+    talk(f"replay it with --machine {machine_file} --resources {resources}")
+
+
+def _print_marginals(made: GeneratedCluster, *, as_json: bool) -> None:
+    from qbatch.workloads.cluster import MARGINALS
+
+    if as_json:
+        values = [
+            {"name": each.name, "unit": each.unit, "value": each.measure(made)}
+            | {"helios": each.helios, "philly": each.philly}
+            for each in MARGINALS
+        ]
+        record = {"schema": CLUSTER_SCHEMA, "jobs": len(made.log), "statistics": values}
+        typer.echo(json.dumps(record, indent=2, allow_nan=False))
+        return
+    rows = [
+        [each.name, each.unit, f"{each.measure(made):,.4g}", each.helios, each.philly]
+        for each in MARGINALS
+    ]
+    title = f"{len(made.log):,} jobs, next to published clusters (A, D, P, H: see the reference)"
+    print_table(title, ["statistic", "unit", "generated", "Helios", "Philly"], rows, left=2)
 
 
 def _print_facts(name: str, seed: int, *, as_json: bool) -> None:

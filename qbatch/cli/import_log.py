@@ -126,10 +126,12 @@ def import_log(
     from shlex import join
 
     from qbatch.distribution import __version__
-    from qbatch.results.output import log_file
+    from qbatch.results.output import log_file, whole_file
     from qbatch.workloads.accounting import ImportOptions, import_files
     from qbatch.workloads.accounting.slurm_conf import read_site
     from qbatch.workloads.header import Header
+    from qbatch.workloads.resource_rows import COLUMNS
+    from qbatch.workloads.side_file import write_side_file
     from qbatch.workloads.swf_writer import write_log
 
     for option, value, known in (
@@ -185,7 +187,9 @@ def import_log(
     with log_file(out) as file:
         write_log(file, Header(lines=tuple(done.log.lines)), done.log.columns)
     if resources is not None:
-        _write_resources(resources, done.requests)
+        with whole_file(resources) as file:
+            rows = ((job, *cells) for job, cells in enumerate(done.requests, 1) if cells)
+            write_side_file(file, COLUMNS, rows)
     if machine_file is not None and site is not None:
         _write_machine(machine_file, site.remarks, site.machine)
         for remark in site.remarks if not quiet else ():
@@ -253,22 +257,6 @@ def _write_machine(path: str, remarks: Sequence[str], machine: Machine) -> None:
     lines = [*(f"# {remark}" for remark in remarks), "", *machine_as_toml(machine)]
     with whole_file(path) as file:
         file.write(("\n".join(lines) + "\n").encode(errors="replace"))
-
-
-def _write_resources(path: str, requests: Sequence[tuple[str, ...]]) -> None:
-    """Write the side file of resources: a line for each job of which they are known."""
-    from csv import writer
-    from io import StringIO
-
-    from qbatch.results.output import whole_file
-    from qbatch.workloads.resource_rows import COLUMNS
-
-    text = StringIO()
-    rows = writer(text, lineterminator="\n")
-    rows.writerow(COLUMNS)
-    rows.writerows((job, *cells) for job, cells in enumerate(requests, 1) if cells)
-    with whole_file(path) as file:
-        file.write(text.getvalue().encode(errors="replace"))
 
 
 def _check_output(out: str, files: list[str], key: Text, machine_file: Text) -> None:

@@ -206,9 +206,6 @@ def replay(
         from qbatch.workloads.resource_rows import read_resources
 
         requests = read_resources(resources, read)
-        for name, count in requests.not_counted.items():
-            if count and not quiet:
-                talk(f"note: {resources}: the column {name} does not count yet ({count:,} lines)")
     experiment = experiment_of(read, hosts, given, latest, requests)
     if not quiet:
         for note in experiment.notes(chosen):

@@ -59,6 +59,12 @@ def sweep(
     seed: Annotated[
         str | None, typer.Option(metavar="SEEDS", help="Seeds of the replicas: 1:20, or 1,2,5.")
     ] = None,
+    resources: Annotated[
+        Several,
+        typer.Option(
+            metavar="FILE", help="Side file of resources of the log; once for each log, in order."
+        ),
+    ] = None,
     first: Annotated[
         int | None, typer.Option(min=1, help="Replay at most this many jobs of each log.")
     ] = None,
@@ -115,6 +121,7 @@ def sweep(
         "load": _listed(load),
         "seed": _listed(seed),
         "estimates": None if estimates is None else split_estimates(estimates),
+        "resources": resources,
         "first": first,
         "warmup": warmup,
         "kill": False if no_kill else None,

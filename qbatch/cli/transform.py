@@ -4,6 +4,7 @@ file."""
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -39,6 +40,18 @@ def transform(
         str | None,
         typer.Option(metavar="FILE", help="Side file (CSV) with deadlines by job number."),
     ] = None,
+    resources: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Side file (CSV) of resources of LOG; jobs keep theirs."),
+    ] = None,
+    resources_out: Annotated[
+        str | None,
+        typer.Option(
+            "--resources-out",
+            metavar="FILE",
+            help="Side file of the log that is written [OUT.resources.csv].",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of all draws; the same seed gives the same log.")
     ] = 0,
@@ -55,11 +68,23 @@ def transform(
 ) -> None:
     """Change the load, the estimates and the deadlines of a log, for a replay (with
     --deadlines)."""
+    import numpy as np
+
     from qbatch.library.logs import transformed
     from qbatch.results.output import log_file, whole_file
     from qbatch.results.run_words import header_notes
     from qbatch.workloads import read_log, write_log
-    from qbatch.workloads.transform import STEPS, DeadlineLog, read_steps, sized, write_deadlines
+    from qbatch.workloads.log import ORIGIN
+    from qbatch.workloads.resource_rows import read_resources, rows_for
+    from qbatch.workloads.side_file import write_side_file
+    from qbatch.workloads.transform import (
+        STEPS,
+        DeadlineLog,
+        read_steps,
+        sized,
+        with_origin,
+        write_deadlines,
+    )
 
     if list_steps:
         rows = []
@@ -86,8 +111,11 @@ def transform(
         and os.path.realpath(deadlines) == os.path.realpath(out)
     ):
         raise UsageError(f"--deadlines {deadlines}: the log goes there; name another file")
+    new_side = _side_file(log, out, deadlines, resources, resources_out)
     chosen = read_steps(steps or [])
     if log.partition(":")[0] == PACKED and not os.path.exists(log):
+        if resources is not None:
+            raise UsageError(f"--resources {resources}: {PACKED} jobs have none; leave it out")
         made = _packed(log, seed)
     else:
         from qbatch.simulation.prepare import choose_procs
@@ -96,7 +124,11 @@ def transform(
         if not quiet and len(read.part_lines):
             for note in header_notes(read.header):
                 talk(f"note: {note}")
-        made = DeadlineLog.without(sized(read, choose_procs(read, procs)))
+        read = sized(read, choose_procs(read, procs))
+        if resources is not None:
+            read_resources(resources, read)  # refuses what a replay would refuse
+            read = with_origin(read)
+        made = DeadlineLog.without(read)
 
     def easy(reference: Log) -> Column:
         """Return the responses of the reference schedule, with progress."""
@@ -119,13 +151,36 @@ def transform(
         raise UsageError(
             f"{count:,} jobs have deadlines, which SWF has no field for; add --deadlines FILE"
         )
-    with log_file(out) as file:
-        write_log(file, made.log.header, made.log.columns)
-    if deadlines is not None:
-        with whole_file(deadlines) as file:
-            write_deadlines(file, made)
+    with ExitStack() as files:
+        # All files get their names at the end, or none does.
+        if deadlines is not None:
+            write_deadlines(files.enter_context(whole_file(deadlines)), made)
+        if resources is not None and new_side is not None:
+            numbers = (np.asarray(made.log[name], np.int64).tolist() for name in ("job", ORIGIN))
+            kept = rows_for(resources, *numbers)
+            write_side_file(files.enter_context(whole_file(new_side)), *kept)
+        write_log(files.enter_context(log_file(out)), made.log.header, made.log.columns)
     if not quiet:
         talk(f"{len(made.log):,} jobs, {count:,} of them with deadlines")
+
+
+def _side_file(
+    log: str, out: str, deadlines: str | None, resources: str | None, given: str | None
+) -> str | None:
+    """Return the name of the side file of resources to write; None if there is none."""
+    from qbatch.workloads.resource_rows import side_file_of
+
+    if resources is None:
+        if given is not None:
+            raise UsageError("--resources-out goes with --resources, the side file of LOG; add it")
+        return None
+    if given is None and out == "-":
+        raise UsageError("-o - names no side file; name it with --resources-out FILE")
+    new = given or side_file_of(out)
+    others = [each for each in (log, out, deadlines, resources) if each not in (None, "-")]
+    if os.path.realpath(new) in map(os.path.realpath, others):
+        raise UsageError(f"{new}: is used already; name another file with --resources-out")
+    return new
 
 
 def _packed(text: str, seed: int) -> Any:

@@ -43,7 +43,8 @@ class Experiment:
     """A log on a machine, ready to be replayed.
 
     ``work``: the jobs of the log that can run there.  ``follows``: if users wait for their jobs
-    (``closed``), the job of the log for which each job waits.
+    (``closed``), the job of the log for which each job waits.  ``resources``: what the jobs ask for
+    in chunks, None if no side file says it.
     """
 
     log: Log
@@ -51,6 +52,7 @@ class Experiment:
     machine: Machine
     options: Options
     follows: Feedback | None = None
+    resources: ResourceRows | None = None
 
     def closed(self) -> Experiment:
         """Return the same experiment with users that wait for their jobs before they submit the
@@ -87,8 +89,12 @@ class Experiment:
         facts: dict[str, Any] = {}  # that only some logs have
         if count := int((self.work.deadline >= 0).sum()):
             facts["deadlines"] = count
-        if count := int((self.work.request >= 0).sum()):
-            facts["resources"] = count
+        if self.resources is not None:
+            facts["resources"] = {
+                "name": self.resources.path,
+                "sha256": self.resources.sha256,
+                "jobs": int((self.work.request >= 0).sum()),
+            }
         if unfinished := self._unfinished():
             facts["unfinished"] = unfinished
         if self.follows is not None:
@@ -107,6 +113,12 @@ class Experiment:
             notes.append(
                 f"{count} jobs skipped: {reason.replace('_', ' ')} (--skipped FILE lists them)"
             )
+        if self.resources is not None:
+            notes += [
+                f"{self.resources.path}: the column {name} does not count yet ({count:,} lines)"
+                for name, count in self.resources.not_counted.items()
+                if count
+            ]
         if work.requests and (count := int((work.request < 0).sum())):
             notes.append(
                 f"{count:,} of {len(work):,} jobs have no line with resources: they ask for their "
@@ -195,12 +207,8 @@ def experiment_of(
         InputError, UsageError: as :func:`qbatch.simulation.prepare.prepare`.
     """
     check_load(options.load)
-    if resources is not None and not machine.chunked:
-        raise UsageError(
-            "the machine has no hosts on which nodes, memory and GPUs of a job count; give a machine "
-            "file with schema = 2 and without single_host"
-        )
-    return Experiment(log, prepare(log, machine, options, deadlines, resources), machine, options)
+    work = prepare(log, machine, options, deadlines, resources)
+    return Experiment(log, work, machine, options, resources=resources)
 
 
 def machine_of(log: Log, procs: int | None, name: str | None) -> Machine:

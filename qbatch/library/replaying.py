@@ -25,6 +25,7 @@ from qbatch.simulation.drivers import DRIVERS
 from qbatch.simulation.prepare import Options
 from qbatch.workloads import Log
 from qbatch.workloads.machines import load_machine
+from qbatch.workloads.resource_rows import read_resources
 from qbatch.workloads.transform import DeadlineLog, read_deadlines
 
 PolicyLike = str | Policy | type[Any]
@@ -101,6 +102,7 @@ def replay(
     warmup: str | float = 0,
     load: float = 1.0,
     deadlines: str | os.PathLike[str] | None = None,
+    resources: str | os.PathLike[str] | None = None,
     closed: bool = False,
     by: Sequence[str] = (),
     driver: str = "auto",
@@ -129,6 +131,8 @@ def replay(
         load: divide the gaps between arrivals by this factor.
         deadlines: a side file of deadlines by job number (CSV); a log from ``transform`` already
             has its own.
+        resources: a side file of nodes, memory, GPUs and partitions by job number (CSV); the
+            machine file has ``schema = 2``.
         closed: users wait for their jobs before they submit the next.
         by: breakdowns to keep in the record: ``month``, ``user``, ``size``, ...
         driver: loop that runs the jobs: ``auto``, ``compiled`` or ``engine``; the schedules are the
@@ -170,8 +174,13 @@ def replay(
         load=_number("load", load),
         **warmup_of(str(warmup)),
     )
+    requests = None if resources is None else read_resources(os.fspath(resources), whole.log)
     experiment = experiment_of(
-        whole.log, _machine(whole.log, procs, machine), options, _deadlines(whole, deadlines)
+        whole.log,
+        _machine(whole.log, procs, machine),
+        options,
+        _deadlines(whole, deadlines),
+        requests,
     )
     experiment = experiment.closed() if closed else experiment
     schedules, submit = [], experiment.work.submit

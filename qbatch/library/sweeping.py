@@ -298,6 +298,7 @@ def sweep(
     machine: SweptMachine | Sequence[SweptMachine] = "log",
     window: str | Sequence[str] = "all",
     resample: str | Sequence[str] = "none",
+    resources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     first: int | None = None,
     warmup: str | float = 0,
     kill: bool = True,
@@ -324,6 +325,8 @@ def sweep(
         machine: machine files, shipped names or numbers of processors; by default each log's own.
         window: spans of submission, ``"FROM..TO"`` in log seconds or ISO times.
         resample: ``"weeks"`` or ``"users"`` resamples the log for each seed.
+        resources: side files of nodes, memory, GPUs and partitions by job number (CSV), one for
+            each log, in their order.
         first: replay at most this many jobs of each log.
         warmup: seconds, or ``"7d"``, after the first submission in which jobs run but are not
             counted.
@@ -353,6 +356,7 @@ def sweep(
         "machine": [
             os.fspath(one) if isinstance(one, os.PathLike) else one for one in _listed(machine)
         ],
+        "resources": [os.fspath(one) for one in _listed(resources)],
         "warmup": warmup,
         "kill": kill,
         "closed": closed,

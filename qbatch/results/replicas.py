@@ -97,7 +97,7 @@ def machine_differences(one: Named, other: Named) -> Iterator[str]:
 
 def option_differences(one: Named, other: Named) -> Iterator[str]:
     """Yield, in words, the options in which the second result differs from the first, without the
-    seed."""
+    seed; and whether their side files of resources differ."""
     (path, first), (_, result) = one, other
     if first.is_recorded or result.is_recorded:
         return  # a recorded log has no options
@@ -109,6 +109,11 @@ def option_differences(one: Named, other: Named) -> Iterator[str]:
     for key in sorted(set(options) | set(others)):
         if options.get(key) != others.get(key):
             yield f"was run with {key} = {others.get(key)}, but {path} with {options.get(key)}"
+    found = (each.document.get("resources") for each in (first, result))
+    sides = [each if isinstance(each, dict) else {} for each in found]
+    if sides[0].get("sha256") != sides[1].get("sha256"):
+        here, there = (each.get("name", "no side file") for each in sides)
+        yield f"was run with the resources of {there}, but {path} with those of {here}"
 
 
 def log_of(result: Result) -> str:

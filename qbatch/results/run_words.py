@@ -110,6 +110,9 @@ def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = [("log", f"{short_name(str(log.get('name')))}, {log.get('jobs', 0):,} jobs")]
     if log.get("sha256"):
         facts.append(("sha256", str(log["sha256"])))
+    if side := _mapping(document.get("resources")):
+        asked = f"{short_name(str(side.get('name')))}, of {side.get('jobs', 0):,} jobs"
+        facts += [("resources", asked), ("sha256", str(side.get("sha256")))]
     hosts = machine.get("hosts", 1)
     facts.append(
         (

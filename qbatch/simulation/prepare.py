@@ -71,9 +71,15 @@ def prepare(
 
     Raises:
         InputError: no job can run, or a number is too large.
-        UsageError: an option cannot be understood.
+        UsageError: an option cannot be understood, or jobs ask for chunks of a machine that has no
+            hosts for them.
     """
     options = options or Options()
+    if resources is not None and not machine.chunked:
+        raise UsageError(
+            "the machine has no hosts on which nodes, memory and GPUs of a job count; give a machine "
+            "file with schema = 2 and without single_host"
+        )
     clock = LogClock(log.header.unix_start_time, log.header.time_zone_string)
     submit_s, run_s = np.asarray(log["submit"]), run_times(log)
     procs = np.asarray(log.procs)

@@ -22,6 +22,7 @@ from qbatch.model.errors import InputError, UsageError, suggestion
 if TYPE_CHECKING:
     from qbatch.model.machine import Machine
     from qbatch.workloads.log import Log
+    from qbatch.workloads.resource_rows import ResourceRows
 
 ALL, NONE, OF_LOG = "all", "none", "log"
 """The whole log as a window, a log that is not resampled, and the machine of the log."""
@@ -50,6 +51,7 @@ OPTIONS = {
     "closed": "whether users wait for their jobs before they submit the next",
     "audit": "whether the invariants of each schedule are checked",
     "lenient": "whether rows of a log that cannot be read are skipped",
+    "resources": "side files of nodes, memory and GPUs of jobs, one for each log, in their order",
 }
 """The options that are the same for every run, with their meaning."""
 
@@ -72,6 +74,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     closed: bool = False
     audit: bool = False
     lenient: bool = False
+    resources: tuple[str, ...] = ()
 
     @property
     def varying(self) -> tuple[str, ...]:
@@ -100,12 +103,14 @@ class Context:
     """The shared data of all runs: the grid; its logs, None for one that a model generates; its
     machines, None for a log's own.
 
+    ``resources``: what the jobs of each log ask for in chunks, None without a side file.
     ``policies``: by name, the hash of the source of each user's own policy, else an empty text.
     ``key``: distinguishes contexts in a worker that gets several.
     """
 
     grid: Grid
     logs: tuple[Log | None, ...]
+    resources: tuple[ResourceRows | None, ...]
     machines: tuple[Machine | None, ...]
     key: str
     policies: dict[str, str]
@@ -138,13 +143,19 @@ def grid_of(given: Mapping[str, Any], where: str, *, form: str = "{}") -> Grid:
             )
     if "log" not in values:
         raise UsageError(f"{where}: {form.format('log')} is missing; name the logs to replay")
+    sides = len(values.get("resources", ()))
+    if sides not in (0, len(values["log"])):
+        raise UsageError(
+            f"{where}: {form.format('resources')} names {sides} side files, but there are "
+            f"{len(values['log'])} logs; name one for each log, in their order"
+        )
     return Grid(**values)
 
 
 def read_grid(path: str) -> tuple[dict[str, Any], str | None]:
     """Read the file of a grid: return its axes and options, and the ``out`` that it names.
 
-    Logs, machines and ``out`` are relative to the folder of the file.
+    Logs, machines, side files and ``out`` are relative to the folder of the file.
 
     Raises:
         InputError: it cannot be read, is not TOML, or has another schema.
@@ -164,7 +175,7 @@ def read_grid(path: str) -> tuple[dict[str, Any], str | None]:
     out = given.pop("out", None)
     if out is not None and not isinstance(out, str):
         raise InputError(f"{path}: out = {out!r} is not the name of a directory")
-    for axis in ("log", "machine"):
+    for axis in ("log", "machine", "resources"):
         if axis in given:
             several = given[axis] if isinstance(given[axis], list) else [given[axis]]
             given[axis] = [_from_folder(folder, one) for one in several]
@@ -264,6 +275,11 @@ def _option(name: str, value: Any, place: str) -> Any:
         if not isinstance(value, bool):
             raise UsageError(f"{place}: {value!r} is neither true nor false")
         return value
+    if name == "resources":
+        several = [value] if isinstance(value, str) else value
+        if not isinstance(several, Sequence) or not all(isinstance(each, str) for each in several):
+            raise UsageError(f"{place}: {value!r} is not a list of names of side files")
+        return tuple(several)
     if name == "first":
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise UsageError(

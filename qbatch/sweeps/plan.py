@@ -28,6 +28,7 @@ from qbatch.workloads.estimates import read_estimates
 from qbatch.workloads.generate import is_model, read_model
 from qbatch.workloads.left_out_in_file import left_out_in
 from qbatch.workloads.machines import load_machine
+from qbatch.workloads.resource_rows import ResourceRows, read_resources
 from qbatch.workloads.source import STANDARD_INPUT, LogFile
 
 if TYPE_CHECKING:
@@ -41,12 +42,14 @@ class SweepPlan:
     """A grid that can run.
 
     ``log_digests``: the SHA-256 of each stored log, None for one that a model generates.
+    ``side_digests``: that of the side file of each log; empty without side files.
     ``machines``: None for the log's own.  ``policy_digests``: hashes of source outside of qbatch,
     by the policies' names.
     """
 
     grid: Grid
     log_digests: tuple[str | None, ...]
+    side_digests: tuple[str, ...]
     machines: tuple[Machine | None, ...]
     policy_digests: dict[str, str]
 
@@ -64,7 +67,15 @@ class SweepPlan:
             if log is not None and log.sha256 != digest:
                 raise InputError(f"{text}: changes while it is read; copy it first")
             logs.append(log)
-        return Context(grid, tuple(logs), self.machines, self.inputs, dict(self.policy_digests))
+        rows: list[ResourceRows | None] = [None] * len(logs)
+        for place, (path, side) in enumerate(zip(grid.resources, self.side_digests, strict=True)):
+            log = logs[place]
+            if log is not None:
+                rows[place] = found = read_resources(path, log)
+                if found.sha256 != side:
+                    raise InputError(f"{path}: changes while it is read; copy it first")
+        policies = dict(self.policy_digests)
+        return Context(grid, tuple(logs), tuple(rows), self.machines, self.inputs, policies)
 
     @cached_property
     def log_names(self) -> tuple[str, ...]:
@@ -142,6 +153,7 @@ class SweepPlan:
         facts = [
             msgspec.to_builtins(self.grid),
             self.log_digests,
+            self.side_digests,
             machines,
             sorted(self.policy_digests.items()),
         ]
@@ -166,6 +178,7 @@ class SweepPlan:
             case.seed,
             case.policy,
             self.policy_digests[case.policy],
+            *self.side_digests[case.log : case.log + 1],
         ]
         return hashlib.sha256(self._shared + msgspec.json.encode(facts)).hexdigest()
 
@@ -191,7 +204,13 @@ def plan_of(grid: Grid) -> SweepPlan:
     digests_of_logs = tuple(_digest_of_log(text) for text in grid.log)
     machines = tuple(_machine(text) for text in grid.machine)
     grid = msgspec.structs.replace(grid, estimates=estimates, policy=tuple(names))
-    plan = SweepPlan(grid, digests_of_logs, machines, digests)
+    for text, digest_of_log in zip(grid.log, digests_of_logs, strict=True):
+        if grid.resources and digest_of_log is None:
+            raise UsageError(
+                f"resources: a model generates the log {text}, which has no side file; leave one out"
+            )
+    sides = tuple(stored_digest(path) for path in grid.resources)
+    plan = SweepPlan(grid, digests_of_logs, sides, machines, digests)
     axes = product(range(len(grid.log)), grid.resample, grid.estimates)
     if len(grid.seed) > 1 and not any(len(plan.seeds_of(*one)) > 1 for one in axes):
         raise UsageError(
@@ -300,7 +319,7 @@ def _failure(plan: SweepPlan, case: Case, text: str) -> QbatchError:
 
 def log_facts(plan: SweepPlan) -> list[dict[str, Any]]:
     """Return the facts about the logs for the record of a sweep."""
-    return [
+    facts: list[dict[str, Any]] = [
         {
             "name": name,
             "path": None if digest is None else str(Path(text).resolve()),
@@ -309,20 +328,28 @@ def log_facts(plan: SweepPlan) -> list[dict[str, Any]]:
         }
         for name, text, digest in zip(plan.log_names, plan.grid.log, plan.log_digests, strict=True)
     ]
+    for one, path, side in zip(facts, plan.grid.resources, plan.side_digests, strict=False):
+        one["resources"] = {"path": str(Path(path).resolve()), "sha256": side}
+    return facts
 
 
 def check_logs(plan: SweepPlan, before: list[dict[str, Any]], where: str) -> None:
-    """Refuse to resume with a log that has changed.
+    """Refuse to resume with a log or a side file that has changed.
 
     Raises:
         InputError: one has; the message names it.
     """
-    known = {each.get("name"): each.get("sha256") for each in before}
+    known = {each.get("name"): each for each in before}
     for each in log_facts(plan):
-        earlier = known.get(each["name"], each["sha256"])
-        if earlier != each["sha256"]:
-            raise InputError(
-                f"{each['path']}: has changed since the runs in {where} were made (sha256 "
-                f"{str(earlier)[:12]} then, "
-                f"{str(each['sha256'])[:12]} now); name another --out, or give the log another name"
-            )
+        earlier = known.get(each["name"], each)
+        for now, then in (
+            (each, earlier),
+            (each.get("resources") or {}, earlier.get("resources") or {}),
+        ):
+            if now.get("sha256") != then.get("sha256"):
+                raise InputError(
+                    f"{now.get('path') or then.get('path')}: has changed since the runs in {where} "
+                    f"were made (sha256 {str(then.get('sha256'))[:12]} then, "
+                    f"{str(now.get('sha256'))[:12]} now); name another --out, or give the log "
+                    "another name"
+                )

@@ -22,6 +22,8 @@ from qbatch.sweeps.grid import ALL, NONE, Case, Context
 from qbatch.workloads import Log
 from qbatch.workloads.feedback import feedback_of
 from qbatch.workloads.generate import read_model
+from qbatch.workloads.resource_rows import resources_of
+from qbatch.workloads.transform.load import with_origin
 from qbatch.workloads.transform.resampling import resampled
 
 _CACHED: dict[str, tuple[Any, Any]] = {}
@@ -73,10 +75,9 @@ def log_of(context: Context, case: Case) -> Log:
     if _CACHED.get("log", ((), None))[0] != asked:
         seed = case.seed or 0
         log = read_model(context.grid.log[case.log])(seed) if source is None else source
-        _CACHED["log"] = (
-            asked,
-            log if case.resample == NONE else resampled(log, case.resample, seed),
-        )
+        if case.resample != NONE:
+            log = resampled(with_origin(log), case.resample, seed)
+        _CACHED["log"] = asked, log
     found: Log = _CACHED["log"][1]
     return found
 
@@ -116,6 +117,9 @@ def workload_of(context: Context, case: Case, log: Log, machine: Machine) -> Wor
             warmup=grid.warmup,
             load=case.load,
         )
-        _CACHED["workload"] = asked, prepare(log, machine, options)
+        rows, source = context.resources[case.log], context.logs[case.log]
+        if rows is not None and source is not None and case.resample != NONE:
+            rows = resources_of(rows, source, log)
+        _CACHED["workload"] = asked, prepare(log, machine, options, resources=rows)
     found: Workload = _CACHED["workload"][1]
     return found

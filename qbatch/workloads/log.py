@@ -52,6 +52,10 @@ _CANCELLED = 5  # the SWF's own status
 SHOWN_LINES = 5
 
 
+ORIGIN = "origin"
+"""A column of logs made from logs, in addition to the fields: the number of the job before."""
+
+
 @dataclass(frozen=True)
 class Log:
     """A workload log; times in seconds of the log's own clock, memory in KB per processor, -1 is

@@ -6,7 +6,7 @@ It is CSV with a header.  ``job`` names a job of the log; a job without a row ke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from qbatch.model.errors import InputError, suggestion
 from qbatch.model.job import FREE, SCATTER, SERVER, ChunkRequest, JobRequest
 from qbatch.model.machine import parse_memory
 from qbatch.model.record import Int64Array
-from qbatch.workloads.log import Log
+from qbatch.workloads.log import ORIGIN, Log
 from qbatch.workloads.side_file import read_side_file
 
 COLUMNS = (
@@ -41,15 +41,24 @@ NOT_COUNTED = ("qos", "account", "eligible", "priority")
 _MOST = 2**31 - 1
 
 
+def side_file_of(log: str) -> str:
+    """Return the usual name of the side file of a log: ``month.swf`` has
+    ``month.resources.csv``."""
+    return f"{log.removesuffix('.gz').removesuffix('.swf')}.resources.csv"
+
+
 class ResourceRows(NamedTuple):
     """What the jobs of a log ask for: ``requests``, each different, and ``of``, by row of the log
     the index of its request, -1 for a job without a row.  ``not_counted``: how many rows have a
-    value in each column that a replay does not use.  ``hosts``: by row of the log, the hosts on
-    which the job really ran, as ``n[01-02]``; only for rows that name some."""
+    value in each column that a replay does not use.  ``path``: the side file, as it was named;
+    ``sha256``: of its bytes.  ``hosts``: by row of the log, the hosts on which the job really ran,
+    as ``n[01-02]``; only for rows that name some."""
 
     requests: tuple[JobRequest, ...]
     of: Int64Array
     not_counted: Mapping[str, int]
+    path: str
+    sha256: str
     hosts: Mapping[int, str]
 
 
@@ -59,7 +68,7 @@ def read_resources(path: str, log: Log) -> ResourceRows:
     Raises:
         InputError: names the file, the line and the reason.
     """
-    header, rows = read_side_file(path)
+    header, rows, sha256 = read_side_file(path)
     _check_header(path, header)
     numbers = np.asarray(log["job"], np.int64).tolist()
     places = {number: row for row, number in enumerate(numbers)}
@@ -78,7 +87,40 @@ def read_resources(path: str, log: Log) -> ResourceRows:
             not_counted[name] += values[name] not in ("", "0")
         if values.get("hosts"):
             hosts[places[number]] = values["hosts"]
-    return ResourceRows(tuple(known), of, not_counted, hosts)
+    return ResourceRows(tuple(known), of, not_counted, path, sha256, hosts)
+
+
+def resources_of(rows: ResourceRows, log: Log, made: Log) -> ResourceRows:
+    """Return what the jobs of a log ask for that was made from another one.
+
+    ``rows``: of the jobs of ``log``.  ``made``: has the number of each job there in the column
+    ``ORIGIN``.
+    """
+    numbers, origin = (np.asarray(each, np.int64) for each in (log["job"], made[ORIGIN]))
+    order = np.argsort(numbers, kind="stable")
+    places = order[np.searchsorted(numbers[order], origin)]
+    hosts = {
+        new: rows.hosts[old] for new, old in enumerate(places.tolist()) if old in rows.hosts
+    }
+    return rows._replace(of=rows.of[places], hosts=hosts)
+
+
+def rows_for(
+    path: str, job: Iterable[int], origin: Iterable[int]
+) -> tuple[list[str], Iterator[list[str]]]:
+    """Return the header and the rows of a side file for the jobs of another log, made from its log.
+
+    ``job``: their numbers; ``origin``: the number in the side file of each, of which it keeps the
+    row.  A job without a row there gets none.
+
+    Raises:
+        InputError: the side file cannot be read.
+    """
+    header, rows, _ = read_side_file(path)
+    known = {int(values["job"]): values for _, values in rows}
+    pairs = zip(job, origin, strict=True)
+    found = (known[before] | {"job": str(number)} for number, before in pairs if before in known)
+    return header, (list(values.values()) for values in found)
 
 
 def _check_header(path: str, header: list[str]) -> None:

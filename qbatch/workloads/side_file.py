@@ -1,21 +1,27 @@
-"""The rows of a side file: CSV with a header, which says more about the jobs of a log."""
+"""The rows of a side file: CSV with a header, which says more about the jobs of a log; read and
+written."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from qbatch.model.errors import InputError
 
 
 class SideFile(NamedTuple):
-    """The names in the header, and the rows: each the place of its line, and its cells by name."""
+    """The names in the header, and the rows: each the place of its line, and its cells by name.
+
+    ``sha256``: of the bytes of the file.
+    """
 
     header: list[str]
     rows: Iterator[tuple[str, dict[str, str]]]
+    sha256: str
 
 
 def read_side_file(path: str) -> SideFile:
@@ -26,7 +32,8 @@ def read_side_file(path: str) -> SideFile:
         InputError: names the file, the line and the reason.
     """
     try:
-        text = Path(path).read_bytes().decode()
+        content = Path(path).read_bytes()
+        text = content.decode()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -43,4 +50,13 @@ def read_side_file(path: str) -> SideFile:
                 raise InputError(f"{place}: {len(cells)} values, the header names {len(header)}")
             yield place, dict(zip(header, (cell.strip() for cell in cells), strict=True))
 
-    return SideFile(header, rows())
+    return SideFile(header, rows(), hashlib.sha256(content).hexdigest())
+
+
+def write_side_file(out: BinaryIO, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write the header and the rows of a side file, to a binary file that the caller opened."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(header)
+    lines.writerows(rows)
+    out.write(text.getvalue().encode(errors="replace"))

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from qbatch.cli.main import run
+from qbatch.model.machine_file import parse_machine
 from qbatch.workloads import read_log
+from qbatch.workloads.cluster import generate_cluster
 from qbatch.workloads.lublin import generate_lublin
 from qbatch.workloads.origin2000 import CLASSES, MONTHS, generate_month
+from qbatch.workloads.resource_rows import read_resources
 from tests.workloads.samples import same
 
 MARCH = ("generate", "origin2000", "--month", "2000-03")
@@ -280,3 +283,90 @@ def test_the_command_alone_lists_its_models_quickly() -> None:
     code = "import sys, qbatch.cli.generate; print('numpy' in sys.modules, 'numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "False False\n"
+
+
+CLUSTER = ("generate", "cluster", "--days", 1, "--nodes", 8, "--load", "0.5", "--seed", 2)
+
+
+def test_a_cluster_is_three_files_that_a_replay_takes_without_a_skipped_job(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    log, side, machine = (
+        tmp_path / "new" / f"c{end}" for end in (".swf", ".resources.csv", ".toml")
+    )
+    code, out, err = command(capfd, *CLUSTER, "-o", log)
+    assert (code, out) == (0, "")
+    made = generate_cluster(days=1, nodes=8, load=0.5, seed=2)
+    assert f"{log}: {len(made.log):,} jobs on {made.machine.procs:,} processors" in err
+    assert err.endswith(f"replay it with --machine {machine} --resources {side}\n")
+    assert sorted(log.parent.iterdir()) == sorted((log, side, machine))
+    assert same(read_log(str(log)), made.log)
+    assert parse_machine(machine.read_text(), "c.toml") == made.machine
+    read = read_resources(str(side), read_log(str(log)))
+    assert (read.of >= 0).all()
+    code, out, err = command(
+        capfd, "replay", log, "--machine", machine, "--resources", side, "-p", "easy", "--json"
+    )
+    record = json.loads(out)
+    assert (code, record["skipped"]) == (0, {})
+    assert (record["results"][0]["rejected"], record["log"]["jobs"]) == (0, len(made.log))
+
+
+def test_the_files_of_a_cluster_may_have_other_names(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    files = [tmp_path / name for name in ("a.swf.gz", "b.csv", "c.toml")]
+    log, side, machine = files
+    assert command(
+        capfd, *CLUSTER, "-o", log, "--resources", side, "--machine-file", machine
+    )[0] == 0  # fmt: skip
+    assert sorted(tmp_path.iterdir()) == files
+    plain = tmp_path / "plain.swf"
+    assert command(capfd, *CLUSTER, "-o", plain)[0] == 0
+    assert gzip.decompress(log.read_bytes()) == plain.read_bytes()
+    assert side.read_bytes() == (tmp_path / "plain.resources.csv").read_bytes()
+    assert machine.read_bytes() == (tmp_path / "plain.toml").read_bytes()
+
+
+def test_the_statistics_of_a_cluster_stand_next_to_the_published_ones(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    code, out, err = command(capfd, *CLUSTER, "--json")
+    record = json.loads(out)
+    assert (code, err, record["schema"]) == (0, "", "qbatch.generate-cluster/1")
+    of = {(each["name"], each["unit"]): each for each in record["statistics"]}
+    assert of["load", "% of GPUs"]["value"] == pytest.approx(50, abs=0.1)
+    assert of["completed", "% of GPU jobs"]["helios"] == "62.4 A"
+    code, out, _ = command(capfd, *CLUSTER, "--facts")
+    assert code == 0
+    assert "62.4 A" in out
+    assert len(out.splitlines()) == len(record["statistics"]) + 1
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "error"),
+    [
+        ((), 2, "three files; name the log with -o"),
+        (("-o", "-"), 2, "three files; name the log with -o"),
+        (("-o", "c.swf", "--resources", "c.swf"), 2, "must be three different files"),
+        (("-o", "c.swf", "--facts"), 2, "leave out -o, --resources and --machine-file"),
+        (("-o", "c.swf", "--days", 0), 2, "generate cluster: --days is 0; use 1 to 366"),
+        (("-o", "c.swf", "--load", 9), 2, "generate cluster: --load is 9; use 0.01 to 4"),
+        (("-o", "c.swf", "--resources", "."), 4, "is a directory"),
+        (("-o", ".", "--resources", "s.csv", "--machine-file", "m.toml"), 4, "is a directory"),
+    ],
+)
+def test_a_cluster_that_cannot_be_written_leaves_nothing(
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[object, ...],
+    code: int,
+    error: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    got, out, err = command(capfd, *CLUSTER, *options)
+    assert (got, out) == (code, "")
+    assert error in err
+    assert len(err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ half-written."""
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import signal
@@ -526,9 +527,26 @@ def test_resources_of_jobs_need_hosts_and_what_does_not_count_is_said(
     assert code == 0
     assert "the column qos does not count yet (1 lines)" in err
     found = json.loads(out)
-    assert found["resources"] == 2
+    digest = hashlib.sha256(side.read_bytes()).hexdigest()
+    assert found["resources"] == {"name": str(side), "sha256": digest, "jobs": 2}
     # Each takes both GPUs, so that one runs after the other.
     assert found["results"][0]["metrics"]["wait_max_s"] == 10
+    result = tmp_path / "result"
+    code, out, err = command(capfd, *replay[:-1], "--machine", machine, "--out", result)
+    assert (code, json.loads((result / "result.json").read_text())["resources"]) == (
+        0,
+        found["resources"],
+    )
+    assert "resources  side.csv, of 2 jobs" in out
+    assert digest in out
+    other, plain = tmp_path / "other.csv", tmp_path / "plain"
+    other.write_text(side.read_text().replace("high", ""))
+    command(capfd, *replay[:4], "--machine", machine, "--out", plain)
+    command(capfd, *replay[:5], other, "--machine", machine, "--out", tmp_path / "second")
+    for name, said in (("plain", "the resources of no side file"), ("second", "of " + str(other))):
+        code, out, err = command(capfd, "compare", result, tmp_path / name)
+        assert code == 0
+        assert said in " ".join((out + err).split())
 
 
 def test_a_machine_file_takes_the_place_of_the_header(

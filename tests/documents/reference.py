@@ -21,6 +21,7 @@ from qbatch.daemon.settings import KEYS
 from qbatch.metrics.table import METRICS
 from qbatch.policies.registry import POLICIES
 from qbatch.wire import errors, requests
+from qbatch.workloads.cluster import MARGINALS, generate_cluster
 from tests.documents.blocks import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -199,6 +200,16 @@ def error_codes() -> Iterator[str]:
     )
 
 
+def cluster_statistics() -> Iterator[str]:
+    """Yield the statistics of the generated cluster next to the published ones."""
+    made = generate_cluster()
+    rows = [
+        (each.name, each.unit, f"{each.measure(made):,.4g}", each.helios, each.philly)
+        for each in MARGINALS
+    ]
+    yield from table(("statistic", "unit", "qbatch", "Helios", "Philly"), rows)
+
+
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "qbatch commands": qbatch_commands,
     "pbs commands": pbs_commands,
@@ -210,6 +221,7 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "variables": variables,
     "verbs": verbs,
     "error codes": error_codes,
+    "cluster statistics": cluster_statistics,
 }
 
 

@@ -131,6 +131,23 @@ def test_deadlines_come_with_the_log_or_from_a_file(tmp_path: Path) -> None:
     assert not (tmp_path / "c.swf").exists()
 
 
+def test_resources_come_from_a_side_file(tmp_path: Path) -> None:
+    log, side, machine = (str(tmp_path / f"c{end}") for end in (".swf", ".csv", ".toml"))
+    qbatch("generate", "cluster", "--days", "1", "--nodes", "8", "--load", "0.3", "-o", log,
+           "--resources", side, "--machine-file", machine)  # fmt: skip
+    printed = document(
+        "replay", log, "--machine", machine, "--resources", side, "-p", "easy", "--quiet"
+    )
+    ours = qb.replay(qb.read_log(log), "easy", machine=machine, resources=Path(side))
+    assert ours.metrics["easy"] == printed["results"][0]["metrics"]
+    assert ours.document["resources"] == printed["resources"]
+    assert qb.replay(log, "easy", machine=machine).metrics["easy"] != ours.metrics["easy"]
+    with pytest.raises(qb.UsageError, match="machine file with schema = 2"):
+        qb.replay(log, "easy", resources=side)
+    with pytest.raises(qb.InputError, match=r"none\.csv: No such file"):
+        qb.replay(log, "easy", machine=machine, resources=tmp_path / "none.csv")
+
+
 class Mine:
     """The widest job that fits."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 import qbatch
 from qbatch.sweeps.table import TABLE
+from tests.harness import command
 from tests.sweeps.samples import swept, write_sample
 
 GRID = {"load": "0.8:1:0.2", "seed": "1:3", "estimates": "f:2"}
@@ -116,3 +119,70 @@ def test_mistakes_are_said_in_arguments(log: str) -> None:
         qbatch.sweep(log, "easy", on="local:1").points("wait")
     with pytest.raises(qbatch.InputError, match="is not a sweep"):
         qbatch.read_sweep(Path(log).parent)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The log, the side file and the machine of a small cluster."""
+    folder = tmp_path_factory.mktemp("cluster")
+    files = {
+        name: str(folder / end)
+        for name, end in (("log", "c.swf"), ("resources", "c.csv"), ("machine", "c.toml"))
+    }
+    command("generate", "cluster", "--days", "15", "--nodes", "8", "--load", "0.05",
+            "-o", files["log"], "--resources", files["resources"],
+            "--machine-file", files["machine"])  # fmt: skip
+    return files
+
+
+def test_the_jobs_of_a_sweep_keep_their_lines_of_the_side_file(
+    cluster: dict[str, str], tmp_path: Path
+) -> None:
+    found = qbatch.sweep(
+        **cluster, policies="easy", resample=["none", "weeks"], seed=3, on="local:1"
+    )
+    rows = found.to_pandas().set_index("resample")
+    log, side, machine = cluster["log"], cluster["resources"], cluster["machine"]
+    whole = qbatch.replay(log, "easy", machine=machine, resources=side)
+    assert rows.loc["none", "wait_mean_s"] == whole.metrics["easy"]["wait_mean_s"]
+    drawn, lines = str(tmp_path / "weeks.swf"), str(tmp_path / "weeks.csv")
+    command("transform", log, "resample:by=weeks,seed=3", "--resources", side,
+            "-o", drawn, "--resources-out", lines)  # fmt: skip
+    weeks = qbatch.replay(drawn, "easy", machine=machine, resources=lines)
+    assert rows.loc["weeks", "wait_mean_s"] == weeks.metrics["easy"]["wait_mean_s"]
+    without = qbatch.replay(drawn, "easy", machine=machine)
+    assert rows.loc["weeks", "wait_mean_s"] != without.metrics["easy"]["wait_mean_s"]
+
+
+def test_a_side_file_that_has_changed_ends_a_sweep(cluster: dict[str, str], tmp_path: Path) -> None:
+    side = tmp_path / "side.csv"
+    lines = Path(cluster["resources"]).read_text().splitlines(keepends=True)
+    side.write_text("".join(lines))
+    given = cluster | {"resources": str(side)}
+    asked = {"policies": "fcfs", "first": 5, "out": tmp_path / "runs", "on": "local:1"}
+    first = qbatch.sweep(**given, **asked)
+    digest = hashlib.sha256(side.read_bytes()).hexdigest()
+    record = json.loads((tmp_path / "runs" / "sweep.json").read_text())
+    assert record["logs"][0]["resources"] == {"path": str(side.resolve()), "sha256": digest}
+    assert (first.made, qbatch.sweep(**given, **asked).made) == (1, 0)
+    side.write_text("".join(lines[:-1]))
+    with pytest.raises(qbatch.InputError, match=r"side\.csv: has changed since the runs in .*"):
+        qbatch.sweep(**given, **asked)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"resources": ["a.csv", "b.csv"]}, "resources names 2 side files, but there are 1 logs"),
+        ({"log": "lublin:jobs=9"}, "a model generates the log lublin:jobs=9, which has no side"),
+        ({"machine": "log"}, "give a machine file with schema = 2"),
+    ],
+)
+def test_a_side_file_without_its_log_or_machine_is_refused(
+    cluster: dict[str, str], changed: dict[str, object], error: str
+) -> None:
+    with pytest.raises(qbatch.UsageError) as raised:
+        qbatch.sweep(**cluster | changed, policies="fcfs", on="local:1")
+    assert error in str(raised.value)
+    with pytest.raises(qbatch.InputError, match=r"none\.csv"):
+        qbatch.sweep(**cluster | {"resources": "none.csv"}, policies="fcfs", on="local:1")

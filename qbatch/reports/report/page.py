@@ -359,7 +359,7 @@ def _provenance(study: ReportStudy, asked: Wishes) -> list[tuple[str, str]]:
 
 def _facts_of(document: dict[str, Any]) -> list[tuple[str, str]]:
     log, machine, made = (_mapping(document.get(key)) for key in ("log", "machine", "environment"))
-    command = document.get("command")
+    side, command = _mapping(document.get("resources")), document.get("command")
     options = {
         key: value for key, value in _mapping(document.get("options")).items() if value is not None
     }
@@ -376,6 +376,8 @@ def _facts_of(document: dict[str, Any]) -> list[tuple[str, str]]:
         "Log": log.get("name"),
         "To acknowledge, by the log": acknowledged(document) or None,
         "SHA-256 of the log": log.get("sha256"),
+        "Side file of resources": side.get("name"),
+        "SHA-256 of the side file": side.get("sha256"),
         "Machine": f"{machine.get('procs'):,} processors, {machine.get('hosts')} "
         f"host{'' if machine.get('hosts') == 1 else 's'}"
         if isinstance(machine.get("procs"), int)

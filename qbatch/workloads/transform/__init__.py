@@ -25,6 +25,7 @@ from qbatch.workloads.transform.load import (
     sized,
     taken,
     users_estimates,
+    with_origin,
 )
 from qbatch.workloads.transform.packed import packed_set
 from qbatch.workloads.transform.resampling import RESAMPLINGS, resampled
@@ -49,5 +50,6 @@ __all__ = [
     "users_estimates",
     "with_artificial",
     "with_deadlines",
+    "with_origin",
     "write_deadlines",
 ]

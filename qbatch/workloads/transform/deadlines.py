@@ -128,7 +128,7 @@ def read_deadlines(path: str, log: Log, *, with_artificial: bool = True) -> Colu
     numbers = np.asarray(log["job"], np.int64)
     places = {number: row for row, number in enumerate(numbers.tolist())}
     deadline = np.full(len(log), -1, np.int64)
-    header, rows = read_side_file(path)
+    header, rows, _ = read_side_file(path)
     if "job_id" not in header or "deadline" not in header:
         raise InputError(
             f"{path}: line 1: no columns job_id and deadline; a side file begins "

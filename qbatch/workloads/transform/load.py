@@ -14,7 +14,7 @@ import numpy as np
 from qbatch.model.errors import InputError, UsageError
 from qbatch.workloads.draws import Draws
 from qbatch.workloads.header import parse_header
-from qbatch.workloads.log import FIELDS, Column, Log, compact, in_order
+from qbatch.workloads.log import ORIGIN, Column, Log, compact, in_order
 from qbatch.workloads.tsafrir import tsafrir_estimates
 
 THOUSAND = 1000
@@ -64,13 +64,19 @@ def changed(log: Log, columns: dict[str, Column], note: str) -> Log:
     )
     digest = hashlib.sha256(f"{log.sha256} {note}".encode()).hexdigest()
     line = np.arange(len(header.lines) + 1, len(header.lines) + rows + 1, dtype=np.int64)
-    compacted = {name: compact(np.ascontiguousarray(columns[name])) for name in FIELDS}
+    compacted = {name: compact(np.ascontiguousarray(each)) for name, each in columns.items()}
     return in_order(replace(log, sha256=digest, header=header, columns=compacted, line=line))
+
+
+def with_origin(log: Log) -> Log:
+    """Return a log in which each row keeps its job number in the column ``ORIGIN``, through all
+    steps."""
+    return replace(log, columns=log.columns | {ORIGIN: log["job"]})
 
 
 def rows_of(log: Log, rows: Column) -> dict[str, Column]:
     """Return the columns of some rows."""
-    return {name: np.asarray(log[name])[rows] for name in FIELDS}
+    return {name: np.asarray(column)[rows] for name, column in log.columns.items()}
 
 
 def taken(log: Log, *, skip: int = 0, first: int = 0) -> Log:
@@ -125,7 +131,9 @@ def duplicated(log: Log, load: float, seed: int) -> Log:
     copies = rows_of(log, rows[order[:count]])
     copies["submit"] = first + np.floor(fractions[:count] * (last - first)).astype(np.int64)
     copies["job"] = int(np.asarray(log["job"]).max()) + 1 + np.arange(count)
-    columns = {name: np.concatenate([np.asarray(log[name]), copies[name]]) for name in FIELDS}
+    columns = {
+        name: np.concatenate([np.asarray(log[name]), column]) for name, column in copies.items()
+    }
     return changed(log, columns, f"duplicate: load={load:g}, seed={seed}")
 
 

@@ -1,0 +1,1 @@
+"""The generated GPU cluster: its jobs, its hosts and its statistics."""
