@@ -61,7 +61,8 @@ def print_summary(document: dict[str, Any], out: str) -> None:
         if machine["is_inferred"]
         else "as given"
     )
-    talk(f"machine: {machine['procs']:,} processors ({how}); {machine['hosts_seen']:,} hosts seen")
+    hosts = f"; {machine['hosts_seen']:,} hosts seen" if machine["hosts_seen"] else ""
+    talk(f"machine: {machine['procs']:,} processors ({how}){hosts}")
     if machine["wider_jobs"]:
         talk(
             f"{machine['wider_jobs']:,} jobs request more processors than that: a replay skips them"
@@ -75,7 +76,7 @@ def print_summary(document: dict[str, Any], out: str) -> None:
         f"local times: {time['zone']}{where}; {time['gaps']:,} in a gap, {time['folds']:,} in a "
         "fold of daylight saving"
     )
-    if jobs["eligible_later_than_submitted"]:
+    if jobs["eligible_later_than_submitted"] and document["format"] != "table":
         talk(
             f"{jobs['eligible_later_than_submitted']:,} jobs were eligible later than submitted "
             "(held, dependent, timed): "

@@ -36,7 +36,7 @@ from qbatch.workloads.left_out import (
     LeftOut,
     count_left_out,
 )
-from qbatch.workloads.log import FIELDS, Column, Log, compact
+from qbatch.workloads.log import FIELDS, Column, Log, compact, counted
 from qbatch.workloads.swf_writer import write_log
 from qbatch.workloads.tables.disk_sort import RUN_ROWS, DiskSort
 from qbatch.workloads.tables.reading import Table
@@ -179,7 +179,7 @@ class TableLog:
             digest.update(np.ascontiguousarray(columns[each]).tobytes())
         line = np.arange(1, len(columns["job"]) + 1, dtype=np.int32)
         notes = [
-            f"{each['count']:,} rows of the table: {each['reason']} (first: {each['first']})"
+            f"{counted(each['count'], 'row', 'rows')} of the table: {each['reason']}"
             for part in ("unusable", "ignored", "adjusted")
             for each in self.document[part]
         ]
@@ -289,7 +289,7 @@ def import_tables(
         raise InputError(f"{named}: no job that ran can be made of these rows{why_no_job(counts)}")
     if seen.without_nodes:
         counts.adjusted.add(
-            "the number of nodes is not known: the side file does not describe the job",
+            "without a number of nodes: not in the side file",
             "",
             seen.without_nodes,
         )
