@@ -63,11 +63,11 @@ def numbers_of(
         values = cells.astype(np.float64) * scale
     else:
         quick = _quick_numbers(_listed(cells))
-        values = (
-            _each(_listed(cells), lambda cell: _number(cell, scale, of_text), bad)
-            if quick is None
-            else quick * scale
-        )
+        if quick is None:
+            values = _each(_listed(cells), lambda cell: _number(cell, scale, of_text), bad)
+        else:
+            with np.errstate(over="ignore"):  # too large either way
+                values = quick * scale
     return _limited(values, bad, most)
 
 
@@ -119,7 +119,8 @@ def instants_of(cells: Cells, scale: float | None, clock: WallClock) -> Numbers:
         listed = _listed(cells)
         quick = _quick_numbers(listed) if scale is not None else None
         if quick is not None and scale is not None:
-            values = quick * scale
+            with np.errstate(over="ignore"):
+                values = quick * scale
         else:
             stamps = _quick_stamps(listed) if clock.zone.key == "UTC" else None
             values = (
@@ -227,12 +228,17 @@ def _listed(cells: Cells) -> list[Any]:
 
 def _quick_numbers(cells: list[Any]) -> Column | None:
     """Return the numbers of cells that all are numbers or empty; None otherwise."""
-    for each in (cells, [math.nan if cell in ("", None) else cell for cell in cells]):
+    for is_whole in (True, False):
+        each = cells if is_whole else [math.nan if _is_empty(cell) else cell for cell in cells]
         try:
             return np.fromiter(map(float, each), np.float64, len(each))
         except (TypeError, ValueError, OverflowError):
             continue
     return None
+
+
+def _is_empty(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and not cell)
 
 
 def _quick_stamps(cells: list[Any]) -> Column | None:
@@ -273,11 +279,11 @@ def _number(cell: Any, scale: float, of_text: Callable[[str], float] | None) -> 
         return cell.total_seconds()
     if isinstance(cell, bool):
         raise ValueError("is not a number")
-    if not isinstance(cell, str | bytes):
-        return math.nan if cell is None else float(cell) * scale
     text = text_of(cell)
     if text.casefold() in MISSING:
         return math.nan
+    if not isinstance(cell, str | bytes):
+        return float(cell) * scale
     try:
         return float(text) * scale
     except ValueError:
@@ -294,11 +300,11 @@ def _instant(cell: Any, scale: float | None, clock: WallClock) -> float:
             return cell.timestamp()
     if isinstance(cell, date):
         cell = cell.isoformat()
-    if isinstance(cell, bool) or not isinstance(cell, str | bytes | int | float | None):
-        raise ValueError("is not a time")
     text = text_of(cell)
     if text.casefold() in MISSING:
         return math.nan
+    if isinstance(cell, bool) or not isinstance(cell, str | bytes | int | float):
+        raise ValueError("is not a time")
     if scale is not None:
         try:
             return float(text) * scale

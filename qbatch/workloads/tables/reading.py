@@ -227,20 +227,24 @@ def _array_records(name: str, text: Iterator[str]) -> Records:
 def _last_attempts(name: str, records: Records, counts: ImportCounts) -> Records:
     """Yield jobs of Philly's layout as flat records: times, hosts and GPUs of the last attempt."""
     for line, record in records:
-        attempts = record.pop("attempts", None)
-        listed = [each for each in attempts if isinstance(each, dict)] if attempts else []
-        if len(listed) > 1:
+        attempts = _objects(record.pop("attempts", None))
+        if len(attempts) > 1:
             counts.ignored.add(
                 "earlier attempts of a job, of which the work was lost",
                 f"{name}:{line}",
-                len(listed) - 1,
+                len(attempts) - 1,
             )
-        last = listed[-1] if listed else {}
-        detail = [each for each in last.get("detail") or () if isinstance(each, dict)]
+        last = attempts[-1] if attempts else {}
+        detail = _objects(last.get("detail"))
+        gpus = [each.get("gpus") for each in detail]
         record["start_time"], record["end_time"] = last.get("start_time"), last.get("end_time")
         record["hosts"] = [each.get("ip") for each in detail]
-        record["gpus"] = sum(len(each.get("gpus") or ()) for each in detail) or None
+        record["gpus"] = sum(len(each) for each in gpus if isinstance(each, list)) or None
         yield line, record
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _parquet(path: str, name: str, moved: Moved) -> Table:
