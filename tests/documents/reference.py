@@ -21,6 +21,7 @@ from qbatch.daemon.settings import KEYS
 from qbatch.metrics.table import METRICS
 from qbatch.policies.registry import POLICIES
 from qbatch.wire import errors, requests
+from qbatch.workloads.tables.table_map import SHIPPED
 from tests.documents.blocks import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -199,6 +200,13 @@ def error_codes() -> Iterator[str]:
     )
 
 
+def table_maps() -> Iterator[str]:
+    """Yield the maps of tables that come with qbatch."""
+    for name in SHIPPED:
+        path = ROOT / "qbatch" / "workloads" / "tables" / "maps" / f"{name}.toml"
+        yield from (f"### {name}", "", "```toml", path.read_text("utf-8").rstrip(), "```", "")
+
+
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "qbatch commands": qbatch_commands,
     "pbs commands": pbs_commands,
@@ -210,6 +218,7 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "variables": variables,
     "verbs": verbs,
     "error codes": error_codes,
+    "table maps": table_maps,
 }
 
 

@@ -1,8 +1,8 @@
 """The cells of a column as numbers, instants, order of jobs or words.
 
-Cells are a list of anything (texts of CSV, values of JSON) or a NumPy array of numbers, of
-``datetime64`` (local times of the table), or of ``timedelta64`` (spans; of a column of instants:
-since 1970, UTC).  A cell that is empty is missing.  One that cannot be read is *bad*: it counts as
+Cells are a list of anything (texts of CSV, values of JSON) or a NumPy array of numbers or times.
+``datetime64`` is a local time of the table.  ``timedelta64`` is a span, and in a column of instants
+the time since 1970 (UTC).  A cell that is empty is missing.  One that cannot be read is *bad*: it counts as
 missing, and its reason is kept.  Whole columns are converted at once where their form allows it.
 """
 
@@ -106,11 +106,7 @@ def instants_of(cells: Cells, scale: float | None, clock: WallClock) -> Numbers:
     """
     bad: dict[int, str] = {}
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
-        if clock.zone.key == "UTC":
-            values = _seconds(cells - np.datetime64(0, "s"))
-        else:
-            cells = np.datetime_as_string(cells.astype("datetime64[s]")).tolist()
-            values = _each(cells, lambda cell: _instant(cell, scale, clock), bad)
+        values = _of_local(cells, clock)
     elif isinstance(cells, np.ndarray) and cells.dtype.kind == "m":
         values = _seconds(cells)
     elif isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf" and scale is not None:
@@ -122,12 +118,11 @@ def instants_of(cells: Cells, scale: float | None, clock: WallClock) -> Numbers:
             with np.errstate(over="ignore"):
                 values = quick * scale
         else:
-            stamps = _quick_stamps(listed) if clock.zone.key == "UTC" else None
-            values = (
-                _each(listed, lambda cell: _instant(cell, scale, clock), bad)
-                if stamps is None
-                else stamps
-            )
+            stamps = _quick_stamps(listed)
+            if stamps is None:
+                values = _each(listed, lambda cell: _instant(cell, scale, clock), bad)
+            else:
+                values = _of_local(stamps, clock)
     limited = _limited(values, bad, TIME_MAX)
     return Numbers(np.floor(limited.values), limited.bad)
 
@@ -228,13 +223,19 @@ def _listed(cells: Cells) -> list[Any]:
 
 def _quick_numbers(cells: list[Any]) -> Column | None:
     """Return the numbers of cells that all are numbers or empty; None otherwise."""
-    for is_whole in (True, False):
-        each = cells if is_whole else [math.nan if _is_empty(cell) else cell for cell in cells]
-        try:
-            return np.fromiter(map(float, each), np.float64, len(each))
-        except (TypeError, ValueError, OverflowError):
-            continue
-    return None
+    try:
+        return np.fromiter(map(float, cells), np.float64, len(cells))
+    except (TypeError, ValueError, OverflowError):
+        pass
+    try:
+        for cell in cells:
+            if not _is_empty(cell):
+                float(cell)  # a column of texts fails at its first
+                break
+        filled = (math.nan if _is_empty(cell) else cell for cell in cells)
+        return np.fromiter(map(float, filled), np.float64, len(cells))
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _is_empty(cell: Any) -> bool:
@@ -242,17 +243,31 @@ def _is_empty(cell: Any) -> bool:
 
 
 def _quick_stamps(cells: list[Any]) -> Column | None:
-    """Return the instants (UTC) of cells that all have the form ``2024-05-01T08:00:00`` or are
-    empty; None otherwise."""
+    """Return the local times of cells that all have the form ``2024-05-01T08:00:00`` or are empty;
+    None otherwise."""
     try:
         if not set(map(len, cells)) <= _STAMP_LENGTHS:
             return None
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # of a zone in the text, which NumPy would ignore
-            stamps = np.array(cells, "datetime64[s]")
+            return np.array(cells, "datetime64[s]")
     except (TypeError, ValueError, Warning):
         return None
-    return _seconds(stamps - np.datetime64(0, "s"))
+
+
+def _of_local(stamps: Column, clock: WallClock) -> Column:
+    """Return the instants of local times, NaN for none; the earlier one of two."""
+    values = np.full(len(stamps), np.nan)
+    known = np.flatnonzero(~np.isnat(stamps))
+    seconds = stamps[known].astype("datetime64[s]").astype(np.int64)
+    hours, which = np.unique(seconds // 3600, return_inverse=True)
+    keys = np.datetime_as_string(hours.astype("datetime64[h]")).tolist()
+    begins = [clock.begin_of_hour(key) for key in keys]
+    values[known] = np.array(begins, np.float64)[which] + seconds % 3600  # None is NaN
+    for row in known[np.isnan(values[known])].tolist():
+        found = clock.of_iso(str(stamps[row].astype("datetime64[s]")))
+        values[row] = found[0] if found else -1  # out of range
+    return values
 
 
 def _seconds(spans: Column) -> Column:

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,7 +26,7 @@ from qbatch.workloads.source import STANDARD_INPUT, LogFile
 from qbatch.workloads.tables.cells import Cells
 from qbatch.workloads.tables.table_map import ATTEMPTS, TableMap
 
-BATCH_ROWS = 16_384
+BATCH_ROWS = 4096
 RECORD_LETTERS_MAX = 16 << 20
 """The longest record of a JSON array, in letters."""
 
@@ -115,43 +115,60 @@ def _lines(text: Iterator[str]) -> Iterator[str]:
 def _csv(name: str, text: Iterator[str], table_map: TableMap, counts: ImportCounts) -> Table:
     reader = csv.reader(_lines(text))
 
-    def rows() -> Iterator[tuple[int, list[str]]]:
+    def rows(count: int) -> tuple[Sequence[int], list[list[str]]]:
+        """Return the next rows, each with the number of its last line; none at the end."""
+        before = reader.line_num
         try:
-            for row in reader:
-                if row:
-                    yield reader.line_num, row
+            found = list(islice(reader, count))
         except csv.Error as error:
             raise InputError(
                 f"{name}: line {reader.line_num + 1}: is not CSV ({error}); check the quotes of "
                 "the lines before it"
             ) from error
+        if reader.line_num - before == len(found):
+            return range(before + 1, reader.line_num + 1), found
+        # A cell holds line ends.
+        each = (1 + sum(cell.count("\n") for cell in row) for row in found)
+        return list(accumulate(each, initial=before))[1:], found
 
-    found = rows()
-    first = next(found, (1, []))
-    header = [cell.strip() for cell in first[1]]
+    first: list[str] = []
+    while not first:
+        lines, found = rows(1)
+        first = found[0]
+    header = [cell.strip() for cell in first]
     known = {each for column in table_map.columns.values() for each in column.names}
     has_header = not table_map.header or not known.isdisjoint(header)
     columns = header if has_header else list(table_map.header)
 
     def batches(wanted: Sequence[str]) -> Iterator[Batch]:
         places = [columns.index(each) for each in wanted]
-        rest = found if has_header else chain((first,), found)
-        while part := list(islice(rest, BATCH_ROWS)):
-            lines, whole = [], []
-            for line, row in part:
-                if len(row) == len(columns):
-                    lines.append(line)
-                    whole.append(row)
-                else:
-                    counts.lines += 1
-                    counts.unusable.add(
-                        "not as many cells as the header has columns", f"{name}:{line}"
-                    )
+        part = (lines, [first]) if not has_header else rows(BATCH_ROWS)
+        while part[1]:
+            numbers, whole = part
+            if set(map(len, whole)) != {len(columns)}:
+                numbers, whole = _whole_rows(name, part, len(columns), counts)
             by_place = list(zip(*whole, strict=True)) or [()] * len(columns)
             cells = [list(by_place[place]) for place in places]
-            yield Batch(name, lines, dict(zip(wanted, cells, strict=True)))
+            yield Batch(name, numbers, dict(zip(wanted, cells, strict=True)))
+            part = rows(BATCH_ROWS)
 
     return Table(name, columns, batches)
+
+
+def _whole_rows(
+    name: str, part: tuple[Sequence[int], list[list[str]]], length: int, counts: ImportCounts
+) -> tuple[Sequence[int], list[list[str]]]:
+    """Return the rows with a cell for each column, and their lines; others are counted, but for
+    empty lines."""
+    lines, whole = [], []
+    for line, row in zip(*part, strict=True):
+        if len(row) == length:
+            lines.append(line)
+            whole.append(row)
+        elif row:
+            counts.lines += 1
+            counts.unusable.add("not as many cells as the header has columns", f"{name}:{line}")
+    return lines, whole
 
 
 Records = Iterator[tuple[int, dict[str, Any]]]
