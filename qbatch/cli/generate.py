@@ -172,7 +172,7 @@ def _write_cluster(made: GeneratedCluster, out: str, resources: str, machine_fil
     """Write the three files; after an error none of them is left."""
     from qbatch.model.machine_file import machine_as_toml
     from qbatch.results.output import make_folder, whole_file
-    from qbatch.workloads.resource_rows import COLUMNS
+    from qbatch.workloads.cluster import COLUMNS
     from qbatch.workloads.side_file import write_side_file
 
     for path in (resources, machine_file):

@@ -6,17 +6,21 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from qbatch.cli.console import check_choice, progress_bar, talk
-from qbatch.model.errors import OutputError, UsageError
+from qbatch.cli.console import check_choice, progress_bar, refuse_given, talk
+from qbatch.cli.import_outputs import check_output, print_summary
+from qbatch.cli.import_table import import_table
+from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 
-FORMATS = ("pbs", "slurm")
+FORMATS = ("pbs", "slurm", "table")
 UNITS = ("cores", "nodes")
 SUBMISSIONS = ("submitted", "eligible")
+
+_TWO_OUTPUTS = "--json and -o - both want standard output; name a file with -o"
 
 Text = str | None
 
@@ -25,7 +29,8 @@ def import_log(
     form: Annotated[
         str,
         typer.Argument(
-            metavar="FORMAT", help="pbs (accounting files) or slurm (sacct --parsable2)."
+            metavar="FORMAT",
+            help="pbs (accounting files), slurm (sacct --parsable2) or table (CSV, JSON, Parquet).",
         ),
     ],
     files: Annotated[
@@ -36,8 +41,20 @@ def import_log(
         str,
         typer.Option("--out", "-o", metavar="LOG", help="SWF file (.gz compresses); - is stdout."),
     ],
+    map_given: Annotated[
+        Text,
+        typer.Option(
+            "--map",
+            metavar="MAP",
+            help="What the columns of a table mean: a map of qbatch (pm100, ...) or a FILE.toml.",
+        ),
+    ] = None,
     timezone: Annotated[
-        Text, typer.Option(metavar="Area/City", help="Time zone of local times [this machine's].")
+        Text,
+        typer.Option(
+            metavar="Area/City",
+            help="Time zone of local times [this machine's; of a table: the map's].",
+        ),
     ] = None,
     unit: Annotated[
         str, typer.Option(help="Unit of a processor in the log: cores or nodes.")
@@ -94,7 +111,9 @@ def import_log(
     resources: Annotated[
         Text,
         typer.Option(
-            metavar="FILE", help="Write nodes, memory, GPUs and partitions by job (CSV; Slurm)."
+            metavar="FILE",
+            help="Write nodes, memory, GPUs and partitions by job (CSV; Slurm, tables "
+            "[LOG.resources.csv]).",
         ),
     ] = None,
     computer: Annotated[Text, typer.Option(help="Value of Computer in the header.")] = None,
@@ -121,8 +140,8 @@ def import_log(
         bool, typer.Option("--quiet", "-q", help="Print no summary on stderr.")
     ] = False,
 ) -> None:
-    """Make a workload log from the accounting files of a real cluster, to replay it under other
-    policies."""
+    """Make a workload log from the accounting files of a real cluster, or from tables of its jobs,
+    to replay it under other policies."""
     from shlex import join
 
     from qbatch.distribution import __version__
@@ -134,12 +153,50 @@ def import_log(
     from qbatch.workloads.side_file import write_side_file
     from qbatch.workloads.swf_writer import write_log
 
+    # The header of an anonymous log has nothing that could identify a user.
+    command = "qbatch import ... --anonymize" if anonymize else join(["qbatch", *sys.argv[1:]])
+    note = f"made by qbatch {__version__}: {command}"
     for option, value, known in (
         ("FORMAT", form, FORMATS),
         ("--unit", unit, UNITS),
         ("--submit", submit, SUBMISSIONS),
     ):
         check_choice(option, value, known)
+    if form == "table":
+        refuse_given(
+            "a table of jobs takes what its map says ([filter] chooses rows)",
+            {
+                "--unit": unit != UNITS[0],
+                "--submit": submit != SUBMISSIONS[0],
+                "--queue": queue,
+                "--user": user,
+                "--cluster": cluster,
+                "--from": since,
+                "--to": before,
+                "--machine-file": machine_file,
+                "--slurm-conf": slurm_conf,
+                "--anonymize": anonymize,
+                "--anonymize-queues": anonymize_queues,
+                "--key": key,
+            },
+        )
+        if out == "-" and as_json:
+            raise UsageError(_TWO_OUTPUTS)
+        import_table(
+            files,
+            map_given=map_given,
+            out=out,
+            resources=resources,
+            timezone=timezone,
+            machine_procs=machine_procs,
+            computer=computer,
+            installation=installation,
+            note=note,
+            as_json=as_json,
+            is_quiet=quiet,
+        )
+        return
+    refuse_given("--map goes with tables", {"--map": map_given})
     _check_together(
         form,
         unit,
@@ -154,9 +211,7 @@ def import_log(
     )
     site = None if slurm_conf is None else read_site(slurm_conf, reservations)
     inputs = (slurm_conf, reservations, resources)
-    _check_output(out, [*files, *filter(None, inputs)], key, machine_file)
-    # The header of an anonymous log has nothing that could identify a user.
-    command = "qbatch import ... --anonymize" if anonymize else join(["qbatch", *sys.argv[1:]])
+    check_output(out, [*files, *filter(None, inputs)], key, machine_file)
     options = ImportOptions(
         timezone=timezone,
         is_eligible_submit=submit == "eligible",
@@ -174,7 +229,7 @@ def import_log(
         keeps_hosts=machine_file is not None and site is None,
         keeps_requests=resources is not None,
         installation=installation,
-        notes=(f"made by qbatch {__version__}: {command}",),
+        notes=(note,),
     )
     with progress_bar("reading", None, "DownloadColumn", is_quiet=quiet) as update:
 
@@ -198,7 +253,7 @@ def import_log(
     if machine_file is not None and seen is not None:
         _write_machine(machine_file, seen.remarks, seen.machine)
     if not quiet:
-        _print_summary(done.document, out)
+        print_summary(done.document, out)
         if seen is not None:
             talk(
                 f"machine file: {machine_file}: {len(seen.machine.hosts):,} hosts, "
@@ -230,7 +285,7 @@ def _check_together(
     if (anonymize_queues or key is not None) and not anonymize:
         raise UsageError("--key and --anonymize-queues go with --anonymize; give it too")
     if has_two_outputs:
-        raise UsageError("--json and -o - both want standard output; name a file with -o")
+        raise UsageError(_TWO_OUTPUTS)
     if machine_file is not None and unit == "nodes":
         raise UsageError(
             "--machine-file counts processors of hosts, and --unit nodes counts hosts; leave one "
@@ -259,30 +314,6 @@ def _write_machine(path: str, remarks: Sequence[str], machine: Machine) -> None:
         file.write(("\n".join(lines) + "\n").encode(errors="replace"))
 
 
-def _check_output(out: str, files: list[str], key: Text, machine_file: Text) -> None:
-    """Refuse, before any work, an output that cannot be written or that would overwrite an
-    input."""
-    real = [
-        os.path.realpath(path)
-        for path in (out, key, machine_file, *files)
-        if path is not None and path != "-"
-    ]
-    if len(real) != len(set(real)):
-        raise UsageError(
-            "the accounting files, --key, --machine-file and -o must be different files, each "
-            "named once"
-        )
-    folder = os.path.dirname(os.path.abspath(out))
-    if any(
-        os.path.isdir(path) and os.path.realpath(path) == os.path.realpath(folder) for path in files
-    ):
-        raise UsageError(
-            f"-o {out}: is among the accounting files; name a place outside of {folder}"
-        )
-    if out != "-" and not os.path.isdir(folder):
-        raise OutputError(f"{out}: the folder {folder} does not exist; create it first")
-
-
 def _key(path: str) -> bytes:
     from qbatch.workloads.accounting.swf_log import read_or_make_key
 
@@ -298,81 +329,3 @@ def _key(path: str) -> bytes:
             f"{path}"
         )
     return key
-
-
-def _print_summary(document: dict[str, Any], out: str) -> None:
-    """Print on stderr a summary of the import and the records that could not be used."""
-    from qbatch.workloads.left_out import NOT_TOLD
-
-    jobs, time, machine = document["jobs"], document["time"], document["machine"]
-    name = "standard output" if out == "-" else out
-    talk(
-        f"{name}: {jobs['ran']:,} jobs that ran, {jobs['never_ran']:,} cancelled before they ran; "
-        "from "
-        f"{document['records']:,} records on {document['lines']:,} lines of "
-        f"{len(document['files']):,} files"
-    )
-    if len(jobs["clusters"]) > 1:
-        each = ", ".join(
-            f"{name or 'not named'} ({count:,} jobs)" for name, count in jobs["clusters"].items()
-        )
-        talk(
-            f"{len(jobs['clusters'])} clusters: {each}; the log is of one machine with all of them: "
-            "--cluster NAME takes one"
-        )
-    how = (
-        "the most in use at once; give the true size with --machine-procs"
-        if machine["is_inferred"]
-        else "as given"
-    )
-    talk(f"machine: {machine['procs']:,} processors ({how}); {machine['hosts_seen']:,} hosts seen")
-    if machine["wider_jobs"]:
-        talk(
-            f"{machine['wider_jobs']:,} jobs request more processors than that: a replay skips them"
-        )
-    where = (
-        ""
-        if time["zone_from"] == "--timezone"
-        else f" ({time['zone_from']}; --timezone names another)"
-    )
-    talk(
-        f"local times: {time['zone']}{where}; {time['gaps']:,} in a gap, {time['folds']:,} in a "
-        "fold of daylight saving"
-    )
-    if jobs["eligible_later_than_submitted"]:
-        talk(
-            f"{jobs['eligible_later_than_submitted']:,} jobs were eligible later than submitted "
-            "(held, dependent, timed): "
-            "--submit eligible counts their waits from then"
-        )
-    rows = [
-        [kind, f"{each['count']:,}", each["reason"], each["first"]]
-        for kind, part in (
-            ("UNUSABLE", "unusable"),
-            ("adjusted", "adjusted"),
-            ("left out", "ignored"),
-        )
-        for each in document[part]
-    ]
-    for each in document["left_out"]:
-        names, count = each["names"], "?" if each["jobs"] is None else f"{each['jobs']:,}"
-        why = f": {NOT_TOLD}" if each["jobs"] is None else f" ({names})" if names else ""
-        rows.append(["not in log", count, f"{each['what']}{why}", ""])
-    if rows:
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for kind, count, reason, first in rows:
-            place = f"first: {first}" if first else ""
-            talk(f"  {kind:<10}  {count:>{widths[1]}}  {reason:<{widths[2]}}  {place}".rstrip())
-    if document["left_out"]:
-        talk(
-            "the header of the log lists what is not in it, as does every table and comparison of "
-            "it"
-        )
-    unknown = document["unknown_fields"]
-    if unknown:
-        most = sorted(unknown.items(), key=lambda item: -item[1])[:5]
-        listed = ", ".join(f"{name} ({count:,})" for name, count in most)
-        talk(
-            f"  {len(unknown):,} unknown fields, ignored: "
-            f"{listed}{', ...' if len(unknown) > 5 else ''}"
-        )

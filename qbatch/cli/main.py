@@ -65,7 +65,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "import": (
         "qbatch.cli.import_log:import_log",
-        "Make a workload log from the accounting of PBS or Slurm.",
+        "Make a workload log from the accounting of PBS or Slurm, or from a table of jobs.",
     ),
     "replay": ("qbatch.cli.replay:replay", "Replay a workload log under one or more policies."),
     "sweep": (

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from qbatch.distribution import __version__
 from qbatch.metrics import breakdown, measure
@@ -119,6 +120,13 @@ class Experiment:
                 for name, count in self.resources.not_counted.items()
                 if count
             ]
+            names = [bool(each.reservation) for each in self.resources.requests]
+            count = int(np.array([*names, False])[self.resources.of].sum())
+            if count and not self.machine.reservations:
+                notes.append(
+                    f"{self.resources.path}: {count:,} lines name a reservation, which does not "
+                    "count: the machine has none"
+                )
         if work.requests and (count := int((work.request < 0).sum())):
             notes.append(
                 f"{count:,} of {len(work):,} jobs have no line with resources: they ask for their "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from qbatch.library.arguments import speaks_of_arguments
@@ -29,9 +29,10 @@ def read_log(
     lenient: bool = False,
     procs: int | None = None,
     name: str = "frame",
+    map: str | os.PathLike[str] | Mapping[str, Any] | None = None,  # noqa: A002 - as --map
 ) -> Log:
     """Read a workload log: the Standard Workload Format, five columns ``submit run procs [estimate
-    [user]]``, or a data frame.
+    [user]]``, a data frame, or with ``map`` a table of jobs as a cluster has it.
 
     Args:
         path: a file, plain, gzip or xz; or a table: a data frame of pandas or polars, an Arrow
@@ -41,6 +42,9 @@ def read_log(
         lenient: skip rows that cannot be read, and count them.
         procs: processors of the machine, for a table, which has no header.
         name: of the log, for a table.
+        map: what the columns of a table mean, as in ``qbatch import table --map``: the name of a
+            map (``"pm100"``), the path of a map, or its keys as a dictionary. The table is then a
+            data frame, or a file in CSV, JSON or Parquet.
 
     Returns:
         The log: ``len(log)`` rows by (submit, job number, line).  ``log["submit"]`` and the other
@@ -51,6 +55,8 @@ def read_log(
     Raises:
         InputError: it cannot be read; the message names the line and the reason.
     """
+    if map is not None:
+        return _read_table(path, map, procs, name)
     if not isinstance(path, str | os.PathLike):
         from qbatch.workloads.checkpoints import without_parts
         from qbatch.workloads.log import in_order, log_of_frame
@@ -59,6 +65,27 @@ def read_log(
     from qbatch.workloads.swf import read_log as read
 
     return read(os.fspath(path), lenient=lenient)
+
+
+def _read_table(
+    given: str | os.PathLike[str] | Frame,
+    map_given: str | os.PathLike[str] | Mapping[str, Any],
+    procs: int | None,
+    name: str,
+) -> Log:
+    from qbatch.workloads.accounting.record import ImportCounts
+    from qbatch.workloads.tables.importing import TableOptions, import_tables
+    from qbatch.workloads.tables.reading import open_table, table_of_frame
+    from qbatch.workloads.tables.table_map import read_map
+
+    table_map, counts = read_map(map_given), ImportCounts()
+    if isinstance(given, str | os.PathLike):
+        name = os.fspath(given)
+        table = open_table(name, table_map, counts)
+    else:
+        table = table_of_frame(given, name)
+    options = TableOptions(machine_procs=procs)
+    return import_tables([table], table_map, options, counts).in_memory(name)
 
 
 @speaks_of_arguments

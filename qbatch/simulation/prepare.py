@@ -141,6 +141,9 @@ def prepare(
     columns: dict[str, Any] = {}
     if resources is not None:
         requests, of = resources.requests, resources.of[rows]
+        if not machine.reservations:  # those of a log do not count then
+            requests = tuple(msgspec.structs.replace(each, reservation="") for each in requests)
+            resources = resources._replace(requests=requests)
         if has_limits(machine):
             requests, of = in_partitions(machine, requests, of, procs[rows], estimate)
             resources = resources._replace(requests=requests)

@@ -92,7 +92,7 @@ def count_left_out(
     """Return what a log of this many jobs leaves out; kinds that no job has are not listed.
 
     Args:
-        asks: of each job.
+        asks: of each job, or a ``Counter`` of them.
         recorded: the kinds that the records contain; the other kinds are unknown if no job has
             them.
         hidden: kinds of which the names are not written (for an anonymous log).

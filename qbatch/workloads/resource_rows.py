@@ -99,9 +99,7 @@ def resources_of(rows: ResourceRows, log: Log, made: Log) -> ResourceRows:
     numbers, origin = (np.asarray(each, np.int64) for each in (log["job"], made[ORIGIN]))
     order = np.argsort(numbers, kind="stable")
     places = order[np.searchsorted(numbers[order], origin)]
-    hosts = {
-        new: rows.hosts[old] for new, old in enumerate(places.tolist()) if old in rows.hosts
-    }
+    hosts = {new: rows.hosts[old] for new, old in enumerate(places.tolist()) if old in rows.hosts}
     return rows._replace(of=rows.of[places], hosts=hosts)
 
 

@@ -22,6 +22,7 @@ from qbatch.metrics.table import METRICS
 from qbatch.policies.registry import POLICIES
 from qbatch.wire import errors, requests
 from qbatch.workloads.cluster import MARGINALS, generate_cluster
+from qbatch.workloads.tables.table_map import SHIPPED
 from tests.documents.blocks import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -210,6 +211,13 @@ def cluster_statistics() -> Iterator[str]:
     yield from table(("statistic", "unit", "qbatch", "Helios", "Philly"), rows)
 
 
+def table_maps() -> Iterator[str]:
+    """Yield the maps of tables that come with qbatch."""
+    for name in SHIPPED:
+        path = ROOT / "qbatch" / "workloads" / "tables" / "maps" / f"{name}.toml"
+        yield from (f"### {name}", "", "```toml", path.read_text("utf-8").rstrip(), "```", "")
+
+
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "qbatch commands": qbatch_commands,
     "pbs commands": pbs_commands,
@@ -222,6 +230,7 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "verbs": verbs,
     "error codes": error_codes,
     "cluster statistics": cluster_statistics,
+    "table maps": table_maps,
 }
 
 

@@ -27,6 +27,7 @@ from qbatch.wire.errors import ErrorRecord
 from qbatch.wire.frames import LONGEST_REPLY, Splitter, encode
 from qbatch.wire.requests import AnyRequest
 from qbatch.workloads.machines import load_machine
+from qbatch.workloads.tables.table_map import read_map
 from tests.daemon.harness import Daemon
 from tests.documents.blocks import DOCUMENTS, ROOT, Block, blocks_of, commands, every_block
 from tests.documents.terminal import TypedShell
@@ -148,13 +149,15 @@ def test_a_line_that_is_not_typed_has_options_that_exist() -> None:
     ids=lambda block: block.name,
 )
 def test_a_configuration_or_machine_file_is_read(block: Block, tmp_path: Path) -> None:
-    """What it is shows in its tables: hosts make a machine file, a list of policies a sweep, all
-    else configures a server."""
+    """What it is shows in its tables: hosts make a machine file, columns the map of a table, a
+    list of policies a sweep, all else configures a server."""
     path = tmp_path / "example.toml"
     path.write_text(block.text, encoding="utf-8")
     written = tomllib.loads(block.text)
     if "host" in written:
         assert len(load_machine(str(path)).hosts) >= len(written["host"])
+    elif "columns" in written:
+        assert set(read_map(path).columns) == set(written["columns"])
     elif "log" in written:
         grid = grid_of(read_grid(str(path))[0], str(path))
         assert list(grid.policy) == written["policy"]

@@ -165,7 +165,9 @@ def import_files(
     jobs = _chosen(jobs, options, since, before, counts)
     if not any(job.start >= 0 for job in jobs):
         named = ", ".join(map(readable, files[:3]))
-        raise InputError(f"{named}: no job that ran can be made of these records{_why(counts)}")
+        raise InputError(
+            f"{named}: no job that ran can be made of these records{why_no_job(counts)}"
+        )
     jobs.sort(
         key=lambda job: (
             job.submit,
@@ -228,9 +230,9 @@ def import_files(
             "clusters": {readable(name): count for name, count in sorted(clusters.items())},
         },
         "left_out": msgspec.to_builtins([*left_out]),
-        "unusable": _listed(counts.unusable),
-        "ignored": _listed(counts.ignored),
-        "adjusted": _listed(counts.adjusted),
+        "unusable": listed_reasons(counts.unusable),
+        "ignored": listed_reasons(counts.ignored),
+        "adjusted": listed_reasons(counts.adjusted),
         "unknown_fields": {readable(name): count for name, count in sorted(counts.fields.items())},
         "time": {
             "zone": zone.key,
@@ -311,7 +313,7 @@ def _with_hosts(jobs: list[AccountingRecord], counts: ImportCounts) -> list[Acco
     return known
 
 
-def _why(counts: ImportCounts) -> str:
+def why_no_job(counts: ImportCounts) -> str:
     """Return the most frequent reasons, for the message of an import without a job."""
     both = [*counts.unusable.items(), *counts.ignored.items()]
     worst = sorted(both, key=lambda item: -item[1].count)[:2]
@@ -321,7 +323,8 @@ def _why(counts: ImportCounts) -> str:
     return f": {reasons}" if reasons else ": they contain no record"
 
 
-def _listed(counts: Reasons) -> list[dict[str, Any]]:
+def listed_reasons(counts: Reasons) -> list[dict[str, Any]]:
+    """Return counts as in the report, the most frequent first."""
     worst_first = sorted(counts.items(), key=lambda item: -item[1].count)
     return [
         {"reason": reason, "count": each.count, "first": readable(each.first)}

@@ -118,9 +118,9 @@ class Count(msgspec.Struct):
 class Reasons(dict[str, Count]):
     """Counts by reason."""
 
-    def add(self, reason: str, place: str) -> None:
-        """Count a record under a reason."""
-        self.setdefault(reason, Count(0, place)).count += 1
+    def add(self, reason: str, place: str, many: int = 1) -> None:
+        """Count records under a reason; ``place``: that of the first."""
+        self.setdefault(reason, Count(0, place)).count += many
 
 
 class ImportCounts:

@@ -15,7 +15,7 @@ import hmac
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -172,11 +172,11 @@ def make_log(
         "wait": np.where(start >= 0, start, end) - submit,
         "run": of_jobs("run"),
         "procs_allocated": used,
-        "cpu_time": _per_processor(of_jobs("cpu"), each),
-        "memory_used": np.floor(_per_processor(of_jobs("memory_used"), each)),
+        "cpu_time": per_processor(of_jobs("cpu"), each),
+        "memory_used": np.floor(per_processor(of_jobs("memory_used"), each)),
         "procs_requested": asked,
         "time_requested": of_jobs("limit"),
-        "memory_requested": np.floor(_per_processor(of_jobs("memory_asked"), each)),
+        "memory_requested": np.floor(per_processor(of_jobs("memory_asked"), each)),
         "status": of_jobs("status"),
     }
     numbers: dict[str, dict[str, int]] = {}
@@ -203,39 +203,34 @@ def make_log(
     of_unit = "hosts" if unit == "nodes" else "cores"
     inferred = f"inferred: most {of_unit} allocated at once"
     how = f"given; a processor is one of the {of_unit}" if options.machine_procs else inferred
-    lines = [
-        "Version: 2.2",
-        f"Computer: {computer}",
-        f"Installation: {options.installation or 'not stated'}",
-        "Conversion: qbatch import",
-        f"MaxJobs: {len(jobs)}",
-        f"MaxRecords: {len(jobs)}",
-        f"Preemption: {'TS' if any(job.suspended > 0 for job in jobs) else 'No'}",
-        f"UnixStartTime: {submit.min()}",
-        f"TimeZoneString: {zone.key}",
-        f"StartTime: {_date(submit.min(), zone)}",
-        f"EndTime: {_date(end.max(), zone)}",
-    ]
+    nodes = []
     if unit == "nodes":
-        lines.append(f"MaxNodes: {procs}")
+        nodes = [f"MaxNodes: {procs}"]
     elif hosts:
-        lines.append(f"MaxNodes: {hosts} (inferred: hosts seen)")
-    queues = numbers["queue"]
-    lines += [
-        f"MaxProcs: {procs} ({how})",
-        f"MaxRuntime: {columns['run'].max()}",
-        f"MaxQueues: {len(queues)}",
-    ]
-    for name, number in sorted(queues.items(), key=lambda item: item[1]):
-        shown = f"queue-{number}" if options.has_anonymous_queues else name
-        lines += [f"Queue: {number} {shown}", f"Partition: {number} {shown}"]
-    lines += [f"Note: {note}" for note in (*options.notes, *(each.note for each in left_out))]
+        nodes = [f"MaxNodes: {hosts} (inferred: hosts seen)"]
+    hidden = options.has_anonymous_queues
+    notes = [*options.notes, *(each.note for each in left_out)]
     if not options.is_anonymous:
-        for kind in ("user", "group"):
-            lines += [f"Note: {kind} {number} is {name}" for name, number in numbers[kind].items()]
+        notes += names_as_notes({kind: numbers[kind] for kind in ("user", "group")})
+    lines = header_lines(
+        computer=computer,
+        installation=options.installation,
+        jobs=len(jobs),
+        preemption="TS" if any(job.suspended > 0 for job in jobs) else "No",
+        first=int(submit.min()),
+        last=int(end.max()),
+        zone=zone,
+        sizes=[*nodes, f"MaxProcs: {procs} ({how})"],
+        longest_run=int(columns["run"].max()),
+        queues={
+            number: f"queue-{number}" if hidden else name
+            for name, number in numbers["queue"].items()
+        },
+        notes=notes,
+    )
     counts = {kind: len(of_kind) for kind, of_kind in numbers.items()}
     return ImportedLog(
-        [f"; {_one_line(line)}" for line in lines],
+        lines,
         {name: compact(columns[name]) for name in FIELDS},
         procs,
         counts,
@@ -243,7 +238,60 @@ def make_log(
     )
 
 
-def _per_processor(values: Column, procs: Column) -> Column:
+def header_lines(
+    *,
+    computer: str,
+    installation: str | None,
+    jobs: int,
+    preemption: str,
+    first: int,
+    last: int,
+    zone: ZoneInfo,
+    sizes: Iterable[str],
+    longest_run: int,
+    queues: Mapping[int, str],
+    notes: Iterable[str],
+) -> list[str]:
+    """Return the lines of the header of an imported log.
+
+    Args:
+        first, last: the first submission and the last end, in seconds since 1970.
+        sizes: the lines on the size of the machine.
+        longest_run: in seconds.
+        queues: names by number.
+    """
+    lines = [
+        "Version: 2.2",
+        f"Computer: {computer}",
+        f"Installation: {installation or 'not stated'}",
+        "Conversion: qbatch import",
+        f"MaxJobs: {jobs}",
+        f"MaxRecords: {jobs}",
+        f"Preemption: {preemption}",
+        f"UnixStartTime: {first}",
+        f"TimeZoneString: {zone.key}",
+        f"StartTime: {_date(first, zone)}",
+        f"EndTime: {_date(last, zone)}",
+        *sizes,
+        f"MaxRuntime: {longest_run}",
+        f"MaxQueues: {len(queues)}",
+    ]
+    for number, name in sorted(queues.items()):
+        lines += [f"Queue: {number} {name}", f"Partition: {number} {name}"]
+    lines += [f"Note: {note}" for note in notes]
+    return [f"; {_one_line(line)}" for line in lines]
+
+
+def names_as_notes(numbers: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return by kind (``user``, ``group``) which number is which name, for the header."""
+    return [
+        f"{kind} {number} is {name}"
+        for kind, of_kind in numbers.items()
+        for name, number in of_kind.items()
+    ]
+
+
+def per_processor(values: Column, procs: Column) -> Column:
     """Return the share of one processor, to the microsecond; -1 if there is none."""
     known = (values >= 0) & (procs > 0)
     return np.where(known, np.round(values / np.maximum(procs, 1), 6), -1.0)

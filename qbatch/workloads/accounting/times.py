@@ -77,17 +77,20 @@ class WallClock:
         if minute > "59" or second > "60":
             return ()
         key = f"{day}T{hour}"
-        if key not in self._hours:
-            self._hours[key] = self._plain_hour(key)
-        base = self._hours[key]
+        base = self.begin_of_hour(key)
         rest = int(minute) * 60 + int(second)
         if base is not None:
             return (base + rest,) if 0 < base + rest <= TIME_MAX else ()
         return self._exactly(key, rest)
 
+    def begin_of_hour(self, key: str) -> int | None:
+        """Return the instant at which the local hour ``2024-05-01T08`` begins if its seconds simply
+        follow; None if they may not, or there is no such hour."""
+        if key not in self._hours:
+            self._hours[key] = self._plain_hour(key)
+        return self._hours[key]
+
     def _plain_hour(self, key: str) -> int | None:
-        """Return the instant at which a local hour begins if its seconds simply follow; None if
-        they may not."""
         try:
             begin = datetime.fromisoformat(f"{key}:00:00")
         except ValueError:

@@ -34,6 +34,19 @@ from qbatch.workloads.log import Column, Log
 DAYS_MAX, NODES_MIN, NODES_MAX = 366, 8, 1024
 LOAD_MIN, LOAD_MAX = 0.01, 4.0
 
+COLUMNS = (
+    "job",
+    "nodes",
+    "cpus_per_node",
+    "memory_per_node",
+    "gpus_per_node",
+    "gpu_type",
+    "features",
+    "partitions",
+    "exclusive",
+)
+"""The columns of the side file."""
+
 COMPLETED, FAILED, CANCELLED = 1, 0, 5
 """Values of the field status of SWF."""
 
@@ -45,7 +58,7 @@ _GROUPS = 12
 class GeneratedCluster(NamedTuple):
     """A generated log, its machine, and what its jobs ask for.
 
-    ``requests``: by job the cells of its line in the side file, after the job number.  ``gpus``: by
+    ``requests``: by job the cells of its line in the side file (``COLUMNS``), after the number.  ``gpus``: by
     job, 0 for jobs without any.
     """
 
