@@ -8,12 +8,11 @@ months 30 days, numbered from 1 at second 0.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 
-from qbatch.model.record import MICROSECONDS, Int64Array, LogClock
+from qbatch.model.record import MICROSECONDS, Int64Array, LogClock, zone_of
 
 DAY_US = 86_400 * MICROSECONDS
 
@@ -37,17 +36,6 @@ def by_month(clock: LogClock, submit: Int64Array) -> Grouped:
     codes, labels = days
     months, month_of_day = np.unique([label[:7] for label in labels], return_inverse=True)
     return month_of_day.astype(np.int64)[codes], months.tolist()
-
-
-def zone_of(clock: LogClock) -> tzinfo | None:
-    """Return the zone that the clock names; None if it names none, or one that this machine does
-    not know."""
-    if clock.zone is None:
-        return None
-    try:
-        return UTC if clock.zone == "UTC" else ZoneInfo(clock.zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None
 
 
 def _calendar_days(clock: LogClock, submit: Int64Array) -> Grouped | None:

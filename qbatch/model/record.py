@@ -7,7 +7,9 @@ integer microseconds on the log's own clock, not re-zeroed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, tzinfo
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +39,17 @@ class LogClock:
 
     unix_start: int | None = None
     zone: str | None = None
+
+
+def zone_of(clock: LogClock) -> tzinfo | None:
+    """Return the zone that the clock names; None if it names none, or one that this machine does
+    not know."""
+    if clock.zone is None:
+        return None
+    try:
+        return UTC if clock.zone == "UTC" else ZoneInfo(clock.zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbatch.metrics.dates import by_day, by_month, zone_of
-from qbatch.model.record import LogClock
+from qbatch.metrics.dates import by_day, by_month
+from qbatch.model.record import LogClock, zone_of
 
 from .samples import SECOND
 
