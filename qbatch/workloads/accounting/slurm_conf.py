@@ -58,10 +58,15 @@ _UNLIMITED = frozenset(("UNLIMITED", "INFINITE", "-1"))
 
 
 class SlurmSite(NamedTuple):
-    """A machine, and what of the file does not count in it, in words."""
+    """A machine, and what of the file does not count in it, in words.
+
+    ``is_time_sliced``: gang scheduling (``PreemptMode=GANG``) may give processors to jobs of several
+    partitions at once.
+    """
 
     machine: Machine
     remarks: tuple[str, ...]
+    is_time_sliced: bool = False
 
 
 def read_site(conf: str, reservations: str | None = None) -> SlurmSite:
@@ -71,7 +76,7 @@ def read_site(conf: str, reservations: str | None = None) -> SlurmSite:
         return site
     kept, remarks = read_reservations(reservations, site.machine)
     machine = msgspec.structs.replace(site.machine, reservations=kept)
-    return SlurmSite(machine, (*site.remarks, *remarks))
+    return site._replace(machine=machine, remarks=(*site.remarks, *remarks))
 
 
 def read_slurm_conf(path: str) -> SlurmSite:
@@ -88,7 +93,8 @@ def read_slurm_conf(path: str) -> SlurmSite:
     licences: dict[str, int] = {}
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
     unused: Counter[str] = Counter()
-    counts_memory, cluster = False, ""
+    counts_memory, is_time_sliced, cluster = False, False, ""
+    shared: list[str] = []
     for place, pairs in _lines(path):
         kind = next(iter(pairs))
         if kind in defaults:
@@ -107,8 +113,13 @@ def read_slurm_conf(path: str) -> SlurmSite:
             extra = pairs.keys() - _OF_PARTITIONS - _WITHOUT_EFFECT
             unused.update(f"{name} of partitions" for name in extra)
             partitions.append((pairs, place))
+            sharing = pairs.get("oversubscribe", "").upper()
+            if sharing.startswith(("YES", "FORCE")) and sharing != "FORCE:1":
+                shared.append(f"oversubscribe={sharing} of partition {pairs[kind]}: does not count")
         elif kind == "selecttypeparameters":
             counts_memory = "MEMORY" in pairs[kind].upper()
+        elif kind == "preemptmode":
+            is_time_sliced = "GANG" in pairs[kind].upper()
         elif kind == "clustername":
             cluster = pairs[kind]
         elif kind == "licenses":
@@ -128,9 +139,10 @@ def read_slurm_conf(path: str) -> SlurmSite:
         partitions=tuple(_partition(*each, places) for each in partitions),
     )
     remarks = [f"{name}: does not count ({count} times)" for name, count in sorted(unused.items())]
+    remarks += shared
     if not counts_memory:
         remarks.append("memory does not count: SelectTypeParameters names no memory")
-    return SlurmSite(machine, tuple(remarks))
+    return SlurmSite(machine, tuple(remarks), is_time_sliced)
 
 
 def _lines(path: str) -> Iterator[tuple[str, dict[str, str]]]:

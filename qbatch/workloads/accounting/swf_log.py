@@ -104,7 +104,8 @@ class ImportOptions:
 
     ``unit``: what a processor is, ``cores`` or ``nodes``.  ``key`` numbers names by a keyed hash.
     ``keeps_hosts``: also make a machine of the hosts that jobs ran on.  ``keeps_requests``: also
-    make the lines of a side file of resources.
+    make the lines of a side file of resources.  ``is_time_sliced``: the system may give processors
+    to several jobs at once, in turns.
     """
 
     timezone: str | None = None
@@ -121,6 +122,7 @@ class ImportOptions:
     machine_procs: int | None = None
     keeps_hosts: bool = False
     keeps_requests: bool = False
+    is_time_sliced: bool = False
     computer: str | None = None
     installation: str | None = None
     notes: tuple[str, ...] = ()
@@ -203,6 +205,7 @@ def make_log(
     of_unit = "hosts" if unit == "nodes" else "cores"
     inferred = f"inferred: most {of_unit} allocated at once"
     how = f"given; a processor is one of the {of_unit}" if options.machine_procs else inferred
+    is_sliced = options.is_time_sliced or any(job.suspended > 0 for job in jobs)
     lines = [
         "Version: 2.2",
         f"Computer: {computer}",
@@ -210,7 +213,7 @@ def make_log(
         "Conversion: qbatch import",
         f"MaxJobs: {len(jobs)}",
         f"MaxRecords: {len(jobs)}",
-        f"Preemption: {'TS' if any(job.suspended > 0 for job in jobs) else 'No'}",
+        f"Preemption: {'TS' if is_sliced else 'No'}",
         f"UnixStartTime: {submit.min()}",
         f"TimeZoneString: {zone.key}",
         f"StartTime: {_date(submit.min(), zone)}",
