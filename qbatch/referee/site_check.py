@@ -84,7 +84,7 @@ def check_site(done: Schedule, site: Site, found: Findings, *, is_preempted: boo
         )
     held, part = _held(done, parts, is_known, has_hosts=site.has_hosts)
     slots = _slots(site, of, names, is_preempted=is_preempted)
-    if slots.count > 1:
+    if slots.each > 1:
         found.unchecked.append(
             "processors and whole hosts that jobs of several partitions had at once: with Preemption: "
             "TS a host may be given to several, so it is checked for one partition at a time"
@@ -165,16 +165,16 @@ def _check_reservations(
 
 
 class _Slots(NamedTuple):
-    """Hosts as jobs of one partition see them, ``count`` for each host: ``of``, by row of the
+    """Hosts as jobs of one partition see them, ``each`` for each host: ``of``, by row of the
     schedule, which of them a job has; and their names."""
 
-    count: int
+    each: int
     of: Int64Array
     names: list[str]
 
     def of_lines(self, held: Held) -> Held:
         """Return what is held with these in place of hosts."""
-        return held._replace(host=held.host * self.count + self.of[held.job])
+        return held._replace(host=held.host * self.each + self.of[held.job])
 
 
 def _slots(site: Site, of: Int64Array, names: list[str], *, is_preempted: bool) -> _Slots:
@@ -242,7 +242,7 @@ def _check_hosts(
         amounts = amounts_on_hosts(parts, asked, name, there, spread, used)
         lines = held._replace(amount=amounts.amount[part])
         if name == CPUS:
-            lines, there = slots.of_lines(lines), np.repeat(there, slots.count)
+            lines, there = slots.of_lines(lines), np.repeat(there, slots.each)
         shown = slots.names if name == CPUS else names
         found.breaches += check_amounts(done, lines, name, there, shown)
         counted.append(name)

@@ -93,8 +93,7 @@ def read_slurm_conf(path: str) -> SlurmSite:
     licences: dict[str, int] = {}
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
     unused: Counter[str] = Counter()
-    counts_memory, is_time_sliced, cluster = False, False, ""
-    shared: list[str] = []
+    settings = dict.fromkeys(("selecttypeparameters", "preemptmode", "clustername"), "")
     for place, pairs in _lines(path):
         kind = next(iter(pairs))
         if kind in defaults:
@@ -113,15 +112,8 @@ def read_slurm_conf(path: str) -> SlurmSite:
             extra = pairs.keys() - _OF_PARTITIONS - _WITHOUT_EFFECT
             unused.update(f"{name} of partitions" for name in extra)
             partitions.append((pairs, place))
-            sharing = pairs.get("oversubscribe", "").upper()
-            if sharing.startswith(("YES", "FORCE")) and sharing != "FORCE:1":
-                shared.append(f"oversubscribe={sharing} of partition {pairs[kind]}: does not count")
-        elif kind == "selecttypeparameters":
-            counts_memory = "MEMORY" in pairs[kind].upper()
-        elif kind == "preemptmode":
-            is_time_sliced = "GANG" in pairs[kind].upper()
-        elif kind == "clustername":
-            cluster = pairs[kind]
+        elif kind in settings:
+            settings[kind] = pairs[kind]
         elif kind == "licenses":
             licences |= _licences(pairs[kind], place)
         elif kind == "include":
@@ -129,20 +121,25 @@ def read_slurm_conf(path: str) -> SlurmSite:
     if not nodes:
         raise InputError(f"{path}: it has no NodeName line; name the slurm.conf of the cluster")
     hosts = [host for _, host in sorted(nodes.values(), key=lambda pair: pair[0])]
+    counts_memory = "MEMORY" in settings["selecttypeparameters"].upper()
     if not counts_memory:
         hosts = [msgspec.structs.replace(host, memory=0) for host in hosts]
     places = {host.name: number for number, host in enumerate(hosts)}
     machine = Machine(
         (*hosts, server_host(tuple(licences.items()))) if licences else tuple(hosts),
-        name=cluster,
+        name=settings["clustername"],
         chunked=True,
         partitions=tuple(_partition(*each, places) for each in partitions),
     )
     remarks = [f"{name}: does not count ({count} times)" for name, count in sorted(unused.items())]
-    remarks += shared
+    for pairs, _ in partitions:
+        sharing = pairs.get("oversubscribe", "").upper()
+        if sharing.startswith(("YES", "FORCE")) and sharing != "FORCE:1":
+            name = pairs["partitionname"]
+            remarks.append(f"oversubscribe={sharing} of partition {name}: does not count")
     if not counts_memory:
         remarks.append("memory does not count: SelectTypeParameters names no memory")
-    return SlurmSite(machine, tuple(remarks), is_time_sliced)
+    return SlurmSite(machine, tuple(remarks), "GANG" in settings["preemptmode"].upper())
 
 
 def _lines(path: str) -> Iterator[tuple[str, dict[str, str]]]:

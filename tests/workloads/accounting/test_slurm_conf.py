@@ -41,7 +41,7 @@ def conf(tmp_path: Path, text: str = CONF) -> str:
 
 
 def test_nodes_and_partitions_are_a_machine_in_order_of_weight(tmp_path: Path) -> None:
-    machine, remarks = read_slurm_conf(conf(tmp_path))
+    machine, remarks, _ = read_slurm_conf(conf(tmp_path))
     assert machine.name == "alpha"
     assert [(host.name, host.cpus, host.memory // GIB) for host in machine.real_hosts] == [
         ("x1", 4, 1),
@@ -70,7 +70,7 @@ def test_nodes_and_partitions_are_a_machine_in_order_of_weight(tmp_path: Path) -
 
 
 def test_memory_counts_only_if_slurm_counts_it(tmp_path: Path) -> None:
-    machine, remarks = read_slurm_conf(conf(tmp_path, CONF.replace("CR_Core_Memory", "CR_Core")))
+    machine, remarks, _ = read_slurm_conf(conf(tmp_path, CONF.replace("CR_Core_Memory", "CR_Core")))
     assert not machine.counts_memory
     assert remarks[-1] == "memory does not count: SelectTypeParameters names no memory"
 
