@@ -19,6 +19,7 @@ from qbatch.referee.permissions import (
     check_reservations,
     permissions,
 )
+from qbatch.referee.reading import NEVER
 from qbatch.referee.site import (
     CPUS,
     MEMORY,
@@ -149,17 +150,14 @@ def _check_reservations(
         )
     if not kept:
         return
-    windows = windows_of(kept, site.clock, int(done.start.max()) + 1 if len(done) else 0)
+    ends = done.end[done.start < NEVER]
+    windows = windows_of(kept, site.clock, int(ends.max()) + 1 if len(ends) else 0)
     judged = check_reservations(done, parts, site.machine, windows, reservation, names)
     found.breaches += judged.breaches
-    over = (
-        f"; {jobs_counted(judged.overlaps)} that started before one were still there when it began"
-        if judged.overlaps
-        else ""
-    )
-    found.checked.append(
-        f"reservations: {len(kept)} of {len(windows)} times, with hosts and starts{over}"
-    )
+    over = jobs_counted(judged.overlaps)
+    more = f"; {over} that started earlier ran on into one" if judged.overlaps else ""
+    times = "time" if len(windows) == 1 else "times"
+    found.checked.append(f"reservations at {len(windows)} {times}: hosts and starts{more}")
     if (np.isin(reservation, [n for n, each in enumerate(kept) if each.users])).any():
         found.unchecked.append("the users of reservations: a log has numbers for them")
 

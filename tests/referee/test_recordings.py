@@ -185,7 +185,7 @@ def test_a_job_that_was_there_before_a_reservation_is_counted(tmp_path: Path) ->
     earlier = change("25", Submit=f"{DAY}20:31:40", Start=f"{DAY}20:31:41", End=f"{DAY}20:31:59")
     judged = verdict(imported(at("reservation"), tmp_path, earlier))
     assert "reserved-host" not in {each.code for each in judged.breaches}
-    assert any("1 job that started before one" in text for text in judged.checked)
+    assert any("1 job that started earlier ran on into one" in text for text in judged.checked)
 
 
 def test_what_was_suspended_or_is_unknown_is_said_and_not_counted(tmp_path: Path) -> None:
