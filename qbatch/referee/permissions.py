@@ -19,11 +19,10 @@ from qbatch.referee.site import Parts
 
 
 class Admitted(NamedTuple):
-    """What partitions say of jobs with equal requests, sizes and times: in which a job may run (by
-    name), on which hosts (None: all), whether it has them alone, and why none admits it."""
+    """What partitions say of jobs with equal requests, sizes and times: in which a job may run, by
+    name (none: on all hosts), whether it has its hosts alone, and why none admits it."""
 
     names: tuple[str, ...]
-    hosts: frozenset[int] | None
     is_exclusive: bool
     refusal: str
 
@@ -37,7 +36,7 @@ def admitted(
     if not named and request.partitions:
         unknown = ", ".join(request.partitions)
         why = f"partition {unknown}: the machine does not have it"
-        return Admitted(request.partitions, frozenset(), request.is_exclusive, why)
+        return Admitted(request.partitions, request.is_exclusive, why)
     chunks = (ChunkRequest(hosts, cpus, memory),)
     why_not = [breach(each, chunks, SCATTER, estimate) for each in named]
     chosen = [each for each, why in zip(named, why_not, strict=True) if not why]
@@ -47,7 +46,6 @@ def admitted(
     of_all = chosen or named
     return Admitted(
         tuple(each.name for each in of_all),
-        frozenset(host for each in of_all for host in each.hosts) if named else None,
         request.is_exclusive or any(each.share == EXCLUSIVE for each in of_all),
         "" if chosen else refusal,
     )
@@ -90,7 +88,7 @@ def permissions(
 
 
 def check_partitions(
-    done: Schedule, parts: Parts, allowed: Permissions, names: list[str]
+    done: Schedule, parts: Parts, allowed: Permissions, machine: Machine, names: list[str]
 ) -> Iterator[Breach]:
     """Check that each job keeps the limits of one of its partitions, and ran on hosts of those that
     admit it."""
@@ -98,12 +96,18 @@ def check_partitions(
     for row in np.flatnonzero(refused).tolist():
         text = allowed.kinds[allowed.of[row]].refusal
         yield _breach(done, row, "partition-limit", text)
-    may = np.ones((len(allowed.kinds) + 1, len(names)), np.bool_)
-    for number, each in enumerate(allowed.kinds):
-        if each.hosts is not None:
-            may[number] = False
-            may[number, sorted(each.hosts)] = True
-    for row, where in _by_job(parts, ~may[allowed.of[parts.job], parts.host], names):
+    sets = {
+        each: number for number, each in enumerate(dict.fromkeys(k.names for k in allowed.kinds))
+    }
+    may = np.ones((len(sets) + 1, len(names)), np.bool_)
+    for chosen, number in sets.items():
+        if chosen:
+            hosts = {
+                host for each in machine.partitions if each.name in chosen for host in each.hosts
+            }
+            may[number] = [place in hosts for place in range(len(names))]
+    of_set = np.array([*(sets[each.names] for each in allowed.kinds), len(sets)], np.int64)
+    for row, where in _by_job(parts, ~may[of_set[allowed.of[parts.job]], parts.host], names):
         partitions = ", ".join(allowed.kinds[allowed.of[row]].names)
         text = f"ran on {where}, outside of partition {partitions}"
         yield _breach(done, row, "outside-partition", text)

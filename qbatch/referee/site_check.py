@@ -121,7 +121,7 @@ def _check_permissions(
         machine, requests, of, hosts, cpus, total(MEMORY), np.asarray(done.workload.estimate)
     )
     if machine.partitions:
-        found.breaches += check_partitions(done, parts, allowed, names)
+        found.breaches += check_partitions(done, parts, allowed, machine, names)
         found.checked.append(
             f"partitions: their limits and hosts, of {jobs_counted(int((of >= 0).sum()))}"
         )
