@@ -35,19 +35,19 @@ def admitted(
     named = partitions_of(machine, request.partitions)
     if not named and request.partitions:
         unknown = ", ".join(request.partitions)
-        why = f"partition {unknown}: the machine does not have it"
+        why = f"names the partition {unknown}, which the machine does not have"
         return Admitted(request.partitions, request.is_exclusive, why)
     chunks = (ChunkRequest(hosts, cpus, memory),)
     why_not = [breach(each, chunks, SCATTER, estimate) for each in named]
     chosen = [each for each, why in zip(named, why_not, strict=True) if not why]
-    refusal = "; ".join(
+    refusal = "breaks a limit of " + "; and of ".join(
         f"partition {each.name}: {why}" for each, why in zip(named, why_not, strict=True)
     )
     of_all = chosen or named
     return Admitted(
         tuple(each.name for each in of_all),
         request.is_exclusive or any(each.share == EXCLUSIVE for each in of_all),
-        "" if chosen else refusal,
+        "" if chosen or not named else refusal,
     )
 
 

@@ -84,8 +84,8 @@ def parts_of(done: Schedule, site: Site) -> Parts:
 
 
 class HostRequests(NamedTuple):
-    """What each job asks for on each of its hosts, by row of the schedule: ``nodes``, and the amount
-    of each resource on a node, by name; 0 for jobs without a line in the side file."""
+    """What each job asks for, by row of the schedule: how many ``nodes``, and by name the amount of
+    each resource on a node.  Jobs without a line in the side file have 0."""
 
     nodes: Int64Array
     each: dict[str, Int64Array]

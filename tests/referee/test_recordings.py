@@ -239,7 +239,7 @@ def test_a_partition_that_does_not_exist_admits_no_job(tmp_path: Path) -> None:
     write_side_rows(of, rows)
     found = {each.code: each.text for each in verdict(of).breaches}
     assert set(found) == {"partition-limit", "outside-partition"}
-    assert "partition gone: the machine does not have it" in found["partition-limit"]
+    assert "names the partition gone, which the machine does not have" in found["partition-limit"]
 
 
 @pytest.mark.parametrize(
