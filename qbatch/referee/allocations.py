@@ -15,7 +15,7 @@ import numpy as np
 from qbatch.model.machine import memory_text
 from qbatch.model.record import BoolArray, Int64Array, Schedule
 from qbatch.referee.breach import Breach, job_list
-from qbatch.referee.site import CPUS, MEMORY
+from qbatch.referee.site import MEMORY
 
 
 class Held(NamedTuple):
@@ -108,7 +108,7 @@ def check_amounts(
         assert known is not None
         jobs = known.jobs(host, instant)
         text = (
-            f"{_amount(name, used)} of {_amount(name, int(there[host]))}{_unit(name)} of host "
+            f"{_amount(name, used)} of {_amount(name, int(there[host]))} {name} of host "
             f"{names[host]} in use, by {job_list(jobs)}"
         )
         yield Breach("host-overfull", instant, jobs, text)
@@ -145,7 +145,3 @@ def check_exclusive(
 
 def _amount(name: str, amount: int) -> str:
     return memory_text(amount) if name == MEMORY else str(amount)
-
-
-def _unit(name: str) -> str:
-    return f" {name}" if name in (CPUS, MEMORY) else f" of {name}"

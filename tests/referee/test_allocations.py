@@ -276,7 +276,7 @@ def test_the_jobs_of_a_breach_are_those_in_use_then_the_last_first() -> None:
     assert [each.jobs for each in found] == [(4, 3, 1), (4, 3, 1)]
     assert [each.text for each in found] == [
         "3 of 2 processors of host a in use, by jobs 4, 3, 1",
-        "3 of 2 of gpu of host a in use, by jobs 4, 3, 1",
+        "3 of 2 gpu of host a in use, by jobs 4, 3, 1",
     ]
 
 

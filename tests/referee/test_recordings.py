@@ -3,10 +3,12 @@ does not."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from qbatch.cli.main import run
 from qbatch.referee.breach import CODES
 from tests.referee.samples import (
     OWN,
@@ -66,7 +68,7 @@ TEN: dict[str, tuple[str, Change, str, str]] = {
         "partitions-gpu",
         change("13", ReqTRES="+,gres/gpu=1"),
         "host-overfull",
-        "3 of 2 of gpu of host n5 in use",
+        "3 of 2 gpu of host n5 in use",
     ),
     "a licence too many": (
         "partitions-gpu",
@@ -254,17 +256,54 @@ def test_a_partition_that_does_not_exist_admits_no_job(tmp_path: Path) -> None:
 def test_options_that_do_not_fit_are_refused(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], more: tuple[str, ...], error: str
 ) -> None:
-    from qbatch.cli.main import run
-
     of = imported(OWN / "partitions-gpu", tmp_path)
     names = {"M": of.machine, "R": of.resources}
     assert run(["verify", of.log, *(names.get(each, each) for each in more)]) in (2, 3)
     assert error in capfd.readouterr().err
 
 
-def test_the_result_of_a_replay_is_checked_without_its_hosts(tmp_path: Path) -> None:
-    from qbatch.cli.main import run
+def test_json_has_the_breaches_and_what_was_checked(tmp_path: Path) -> None:
+    of = imported(OWN / "partitions-gpu", tmp_path, change("59", NodeList="n9"))
+    code, out, _ = verify(of, "--json")
+    document = json.loads(out)
+    assert (code, document["schema"]) == (1, "qbatch.verify/1")
+    [result] = document["results"]
+    assert [each["code"] for each in result["breaches"]] == ["unknown-host"]
+    assert "ansys and matlab of the server at every instant" in result["checked"]
+    assert result["procs"] == 64
 
+
+def test_the_hosts_of_job_rows_are_checked_if_each_job_is_inside_one(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log.swf").write_text(
+        "; MaxProcs: 16\n"
+        + "".join(f"{n} 0 -1 9 2 -1 -1 2 9 -1 1 1 1 -1 1 -1 -1 -1\n" for n in "1234")
+    )
+    (tmp_path / "side.csv").write_text(
+        "job,nodes,cpus_per_node,memory_per_node,gpus_per_node,hosts\n"
+        + "".join(f"{n},1,2,1GB,1,nowhere\n" for n in "123")
+    )
+    machine = (
+        'schema = 2\nsingle_host = true\n[[host]]\nname = "n[1-2]"\ncpus = 8\nmemory = "8GB"\n'
+        "resources = { gpu = 3 }\n"
+    )
+    (tmp_path / "site.toml").write_text(machine)
+    given = ["--machine", str(tmp_path / "site.toml"), "--resources", str(tmp_path / "side.csv")]
+    out = str(tmp_path / "result")
+    asked = ["replay", str(tmp_path / "log.swf"), *given[:2], "-p", "easy", "--out", out, "-q"]
+    assert run(asked) == 0
+    capfd.readouterr()
+    assert run(["verify", f"{out}:easy", *given]) == 0
+    said = capfd.readouterr().out
+    assert "memory and gpu on each of 2 hosts at every instant, of 4 jobs" in said
+    assert "1 job without a line in the side file" in said
+    (tmp_path / "site.toml").write_text(machine.replace("gpu = 3", "gpu = 2"))
+    assert run(["verify", f"{out}:easy", *given]) == 1
+    assert "3 of 2 gpu of host n1 in use, by jobs 1, 2, 3" in capfd.readouterr().out
+
+
+def test_the_result_of_a_replay_is_checked_without_its_hosts(tmp_path: Path) -> None:
     of = imported(OWN / "partitions-gpu", tmp_path)
     out = str(tmp_path / "result")
     given = ("--machine", of.machine, "--resources", of.resources)
