@@ -228,6 +228,7 @@ def import_log(
         computer=computer,
         keeps_hosts=machine_file is not None and site is None,
         keeps_requests=resources is not None,
+        is_time_sliced=site is not None and site.is_time_sliced,
         installation=installation,
         notes=(note,),
     )

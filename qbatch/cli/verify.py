@@ -12,7 +12,7 @@ from qbatch.cli.console import print_table, talk
 from qbatch.model.errors import QbatchError, UsageError, suggestion
 
 if TYPE_CHECKING:
-    from qbatch.referee.reading import Judged
+    from qbatch.referee.reading import Judged, SiteFiles
     from qbatch.referee.verify import Judgement
 
 LISTED_MAX = 1000
@@ -36,6 +36,16 @@ def verify(
     procs: Annotated[
         int | None,
         typer.Option(min=1, max=10**9, help="Processors [those of the header or the result]."),
+    ] = None,
+    machine: Annotated[
+        Text,
+        typer.Option(metavar="FILE", help="Check hosts: machine file; goes with --resources."),
+    ] = None,
+    resources: Annotated[
+        Text,
+        typer.Option(
+            metavar="FILE", help="What each job asks for, and where it ran (CSV, see the docs)."
+        ),
     ] = None,
     no_kill: Annotated[
         bool, typer.Option("--no-kill", help="Allow jobs to run beyond their estimates.")
@@ -77,7 +87,8 @@ def verify(
 
     if policy is not None:
         load_policy(policy)
-    chosen = _chosen(read_finished(schedule, procs), policy, schedule)
+    site = _site(machine, resources, procs)
+    chosen = _chosen(read_finished(schedule, procs, site), policy, schedule)
     verdicts = [
         judge(done, claimed, known, is_killing=not no_kill) for (done, known), claimed in chosen
     ]
@@ -90,6 +101,23 @@ def verify(
             _print(verdict, most)
     if not all(verdict.is_kept for verdict in verdicts):
         raise typer.Exit(QbatchError.exit_code)
+
+
+def _site(machine: Text, resources: Text, procs: int | None) -> SiteFiles | None:
+    """Return the machine and the side file that are named together, or None."""
+    if machine is None and resources is None:
+        return None
+    if machine is None or resources is None:
+        raise UsageError(
+            "--machine and --resources go together: what the hosts have, and what jobs ask for; give "
+            "both"
+        )
+    if procs is not None:
+        raise UsageError("--machine says how many processors there are; leave --procs out")
+    from qbatch.referee.reading import SiteFiles
+    from qbatch.workloads.machines import load_machine
+
+    return SiteFiles(load_machine(machine), resources)
 
 
 def _chosen(schedules: list[Judged], policy: Text, path: str) -> list[tuple[Judged, Text]]:

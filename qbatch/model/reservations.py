@@ -42,8 +42,8 @@ def windows_of(
     comes each 3600 s), and begins at or after the end of the one before.
 
     Raises:
-        InputError: a start is a date, or a repetition is by days of the week, and the log has no
-            ``UnixStartTime``; or two reservations overlap on a host, and none of them is for
+        InputError: the log has no ``UnixStartTime``, and a start is a date or a repetition is by
+            days of the week.  Or two reservations overlap on a host, and none of them is for
             maintenance.
     """
     found = [

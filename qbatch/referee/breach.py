@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from qbatch.model.record import MICROSECONDS
 
@@ -26,6 +26,19 @@ CODES: dict[str, str] = {
     "duplicate-job": "two rows have one job number",
     "capacity": (
         "more processors were in use than the machine has; logs of real machines often do so"
+    ),
+    "unknown-host": "a job ran on a host that the machine does not have",
+    "outside-partition": "a job ran on a host outside of its partitions",
+    "partition-limit": "a job is above a limit of each of its partitions, or below one",
+    "missing-feature": "a job ran on a host without a feature that it asks for",
+    "host-overfull": (
+        "jobs had more processors, memory or named resources on a host than the host has"
+    ),
+    "server-overfull": "jobs had more of an amount of the whole server, such as licences, than there is",
+    "not-alone": "another job was on a host that a job has alone",
+    "reserved-host": "a job started on a host of a reservation during it, without naming it",
+    "outside-reservation": (
+        "a job that names a reservation started outside of its times, or ran on other hosts"
     ),
     "in-pieces": (
         "a job has several execution intervals, but the policy has no suspension, "
@@ -84,6 +97,20 @@ class Breach:
     def rank(self) -> tuple[int, int]:
         """The sort key of a breach: its instant, then its code in the order of the table."""
         return self.instant, _RANKS[self.code]
+
+
+@dataclass(slots=True)
+class Findings:
+    """The findings about one schedule so far."""
+
+    breaches: list[Breach] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+
+
+def jobs_counted(count: int) -> str:
+    """Return ``1 job`` or ``1,234 jobs``."""
+    return "1 job" if count == 1 else f"{count:,} jobs"
 
 
 def seconds(instant: int) -> str:

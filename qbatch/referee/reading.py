@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from qbatch.model.errors import InputError, UsageError, suggestion
-from qbatch.model.record import Schedule
+from qbatch.model.machine import Machine
+from qbatch.model.record import LogClock, Schedule
+from qbatch.referee.site import Site
 from qbatch.results.job_rows import read_job_rows
 from qbatch.results.recorded import read_recorded
 from qbatch.results.run_words import header_notes, left_out_notes
+from qbatch.workloads.resource_rows import read_resources, resources_of_jobs
 
 NEVER = 1 << 62
 """The start of a job that still waited when its log was written."""
@@ -33,7 +37,8 @@ class Conditions:
     totals of jobs, any of which may have been suspended.  ``known_until``: the instant, in
     microseconds, at which a log with running and waiting jobs was written.  The running jobs are
     taken to end at their estimates, the waiting ones to start at ``NEVER``.  ``notes``: remarks for
-    the reader.
+    the reader.  ``site``: the machine of hosts, and what a side file says of the jobs; None: there is
+    none.
     """
 
     host_cpus: tuple[int, ...] = ()
@@ -41,18 +46,33 @@ class Conditions:
     is_preempted: bool = False
     known_until: int | None = None
     notes: tuple[str, ...] = ()
+    site: Site | None = None
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the schedule is what really happened: its side file says on which hosts."""
+        return self.site is not None and self.site.has_hosts and bool(self.site.rows.hosts)
+
+
+class SiteFiles(NamedTuple):
+    """A machine of hosts, and the path of a side file of resources."""
+
+    machine: Machine
+    resources: str
 
 
 Judged = tuple[Schedule, Conditions]
 """A schedule with its conditions; its policy is empty if the input names none."""
 
 
-def read_finished(path: str, procs: int | None = None) -> list[Judged]:
+def read_finished(
+    path: str, procs: int | None = None, site: SiteFiles | None = None
+) -> list[Judged]:
     """Read the schedules in a file or in a result: one for each policy in it, or the one that
     ``DIR:POLICY`` names.
 
-    ``procs`` overrides the size of the machine in the header or the result.  Job rows in a result's
-    directory are checked as that part of the result.
+    ``procs``, or the machine of ``site``, overrides the size of the machine in the header or the
+    result.  Job rows in a result's directory are checked as that part of the result.
 
     Raises:
         InputError: the file cannot be read, holds no schedule, or the size of the machine is
@@ -62,6 +82,7 @@ def read_finished(path: str, procs: int | None = None) -> list[Judged]:
     from qbatch.results.reading import read_named, split_name
     from qbatch.results.result import result_of_rows
 
+    procs = site.machine.procs if site is not None else procs
     bare, policy = split_name(path)
     if os.path.isdir(bare) or result_of_rows(bare) is not None:
         result = read_named(path)
@@ -76,10 +97,29 @@ def read_finished(path: str, procs: int | None = None) -> list[Judged]:
         )
         notes = tuple(left_out_notes(result.document))
         conditions = Conditions(result.host_cpus, bool(is_one_pool), notes=notes)
-        return [(schedule, conditions) for schedule in result.schedules]
+        return _with_site([(schedule, conditions) for schedule in result.schedules], site)
     if bare.lower().endswith((".csv", ".parquet")):
-        return _read_rows(bare, procs, policy)
-    return [_read_swf(path, procs)]
+        return _with_site(_read_rows(bare, procs, policy), site)
+    return [_read_swf(path, procs, site)]
+
+
+def _with_site(judged: list[Judged], site: SiteFiles | None) -> list[Judged]:
+    """Return schedules of job rows with what a side file says of their jobs, by number.
+
+    The hosts in the side file are those of the log, not of these schedules.
+    """
+    if site is None:
+        return judged
+    found: list[Judged] = []
+    for schedule, known in judged:
+        work = schedule.workload
+        rows = resources_of_jobs(site.resources, work.number, work.name, may_have_others=True)
+        work = work.changed(log_row=np.arange(len(work)))
+        of_site = Site(site.machine, rows, work.clock, has_hosts=False)
+        is_one_pool = known.is_one_pool and site.machine.is_one_pool
+        conditions = replace(known, site=of_site, is_one_pool=is_one_pool)
+        found.append((replace(schedule, workload=work), conditions))
+    return found
 
 
 def _read_rows(path: str, procs: int | None, policy: str | None) -> list[Judged]:
@@ -113,7 +153,7 @@ def _read_rows(path: str, procs: int | None, policy: str | None) -> list[Judged]
     return [known[name]]
 
 
-def _read_swf(path: str, procs: int | None) -> Judged:
+def _read_swf(path: str, procs: int | None, site: SiteFiles | None) -> Judged:
     from qbatch.workloads.unfinished import is_on_hosts
 
     recorded = read_recorded(path, procs, with_waiting=True)
@@ -124,9 +164,16 @@ def _read_swf(path: str, procs: int | None) -> Judged:
         else ("jobs without an estimate: their run time serves as one",)
     )
     schedule = replace(recorded.schedule(start, name=path, skipped=recorded.skipped), policy="")
+    of_site = None
+    if site is not None:
+        header = recorded.log.header
+        clock = LogClock(header.unix_start_time, header.time_zone_string)
+        of_site = Site(site.machine, read_resources(site.resources, recorded.log), clock)
     return schedule, Conditions(
+        site=of_site,
         is_preempted=recorded.is_preempted,
-        is_one_pool=not is_on_hosts(recorded.log.header),
+        is_one_pool=not is_on_hosts(recorded.log.header)
+        and (site is None or site.machine.is_one_pool),
         known_until=recorded.known_until,
         notes=(*recorded.log.notes, *notes),
     )

@@ -8,7 +8,7 @@ is reported as unchecked, never as kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,11 @@ from qbatch.policies import POLICIES, load_policy
 from qbatch.policies.registry import PolicyEntry
 from qbatch.policies.slice_rules import SliceRules
 from qbatch.referee import every_schedule
-from qbatch.referee.breach import CODES, Breach, seconds
+from qbatch.referee.breach import CODES, Breach, Findings, jobs_counted, seconds
 from qbatch.referee.conservative_plan import PlanCheck
 from qbatch.referee.queue_order import check_queue
 from qbatch.referee.reading import Conditions, read_finished
+from qbatch.referee.site_check import check_site
 from qbatch.referee.slices import check_slices
 
 SCHEMA = "qbatch.verify/1"
@@ -71,15 +72,6 @@ class Judgement:
         return tuple(text.partition(": ")[0] for text in self.unchecked)
 
 
-@dataclass(slots=True)
-class _Findings:
-    """The findings about one schedule so far."""
-
-    breaches: list[Breach] = field(default_factory=list)
-    checked: list[str] = field(default_factory=list)
-    unchecked: list[str] = field(default_factory=list)
-
-
 def judge(
     schedule: Schedule,
     policy: str | None = None,
@@ -94,22 +86,32 @@ def judge(
 
     Raises:
         UsageError: there is no such policy.
+        InputError: the reservations of the machine cannot be placed on the clock of the log.
     """
     chosen = load_policy(policy) if policy is not None else None
     known = known or Conditions()
     is_judged = np.ones(len(schedule), np.bool_)
     is_judged[[each.row for each in schedule.rejected]] = False
-    done, found = schedule.only(is_judged), _Findings()
+    done, found = schedule.only(is_judged), Findings()
     if known.is_preempted:
         is_killing = False
         found.unchecked.append(
             "capacity and run times: the log has Preemption: TS, so its run times include time in "
             "which jobs were suspended"
         )
+    late = done.workload.run - done.workload.estimate
+    if is_killing and known.is_recorded and (late > 0).any():
+        is_killing = False
+        found.unchecked.append(
+            f"run times against estimates: {jobs_counted(int((late > 0).sum()))} ran longer, by "
+            f"{seconds(late.max())} at most; a real system ends jobs late"
+        )
     found.breaches += every_schedule.check_times(done, is_killing=is_killing)
     found.checked.append("submissions, starts, run times and ends; one row per job")
     if not known.is_preempted:
-        _judge_capacity(done, known.host_cpus, found)
+        _judge_capacity(done, known.host_cpus, found, has_memory=known.site is not None)
+    if known.site is not None:
+        check_site(done, known.site, found, is_preempted=known.is_preempted)
     if is_killing:
         found.checked.append("run times against estimates")
     # From here on estimates are raised to the run times, so that an estimate is an upper bound.
@@ -141,7 +143,9 @@ def judge(
     name = name_of(chosen) if chosen is not None else None
     count = len(schedule.rejected)
     refused = (
-        (f"{_jobs(count)} {'was' if count == 1 else 'were'} refused by the policy and never ran",)
+        (
+            f"{jobs_counted(count)} {'was' if count == 1 else 'were'} refused by the policy and never ran",
+        )
         if count
         else ()
     )
@@ -158,34 +162,33 @@ def judge(
     )
 
 
-def _jobs(count: int) -> str:
-    return "1 job" if count == 1 else f"{count:,} jobs"
-
-
-def _judge_capacity(done: Schedule, host_cpus: Sequence[int], found: _Findings) -> None:
+def _judge_capacity(
+    done: Schedule, host_cpus: Sequence[int], found: Findings, *, has_memory: bool
+) -> None:
     found.breaches += every_schedule.check_capacity(done, host_cpus)
     held = " held by jobs with one execution interval" if done.lacks_pieces.any() else ""
     found.checked.append(f"capacity at every instant: {done.workload.procs_total} processors{held}")
     if host_cpus:
         found.checked.append(f"capacity of each of {len(host_cpus)} hosts at every instant")
-        found.unchecked.append("memory of hosts: job rows do not contain it")
+        if not has_memory:
+            found.unchecked.append("memory of hosts: job rows do not contain it")
     count = int(done.is_in_pieces.sum())
     if count and done.pieces is None:
         found.unchecked.append(
-            f"the {_jobs(count)} with several execution intervals, and their processors: bare job "
+            f"the {jobs_counted(count)} with several execution intervals, and their processors: bare job "
             "rows do not contain the "
             "intervals; verify the result's directory (replay --out DIR)"
         )
     elif count and done.pieces is not None:
         found.breaches += every_schedule.check_pieces(done)
         found.checked.append(
-            f"the {len(done.pieces):,} execution intervals of {_jobs(count)}: times, work, and "
+            f"the {len(done.pieces):,} execution intervals of {jobs_counted(count)}: times, work, and "
             "capacity"
         )
 
 
 def _judge_promises(
-    done: Schedule, chosen: Policy | None, found: _Findings, entry: PolicyEntry | None
+    done: Schedule, chosen: Policy | None, found: Findings, entry: PolicyEntry | None
 ) -> None:
     recorded = int((done.promise >= 0).sum())
     rules = getattr(chosen, "rules", None)
@@ -207,7 +210,7 @@ def _judge_promises(
     found.checked.append(f"the promises recorded in the rows, of {recorded:,} jobs")
 
 
-def _judge_deadlines(done: Schedule, chosen: Policy | None, found: _Findings) -> None:
+def _judge_deadlines(done: Schedule, chosen: Policy | None, found: Findings) -> None:
     count = int((done.workload.deadline >= 0).sum())
     if not count:
         return
@@ -222,7 +225,7 @@ def _judge_deadlines(done: Schedule, chosen: Policy | None, found: _Findings) ->
         )
 
 
-def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: _Findings) -> None:
+def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: Findings) -> None:
     rules = getattr(chosen, "rules", None)
     if isinstance(rules, SliceRules):
         _judge_slices(done, name_of(chosen), rules, found)
@@ -259,7 +262,7 @@ def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: _Fin
         )
 
 
-def _judge_slices(done: Schedule, name: str, rules: SliceRules, found: _Findings) -> None:
+def _judge_slices(done: Schedule, name: str, rules: SliceRules, found: Findings) -> None:
     if done.lacks_pieces.any():
         found.unchecked.append(
             f"slices of {name}: bare job rows do not contain when jobs ran; verify the result's "
@@ -281,7 +284,7 @@ def _judge_slices(done: Schedule, name: str, rules: SliceRules, found: _Findings
     )
 
 
-def _judge_plan(done: Schedule, compression: str, known: Conditions, found: _Findings) -> None:
+def _judge_plan(done: Schedule, compression: str, known: Conditions, found: Findings) -> None:
     check = PlanCheck(done, is_compressing=compression != "none", known_until=known.known_until)
     found.breaches += check.breaches()
     total = len(done)

@@ -14,7 +14,7 @@ import numpy as np
 from qbatch.model.errors import InputError, suggestion
 from qbatch.model.job import FREE, SCATTER, SERVER, ChunkRequest, JobRequest
 from qbatch.model.machine import parse_memory
-from qbatch.model.record import Int64Array
+from qbatch.model.record import BoolArray, Int64Array
 from qbatch.workloads.log import ORIGIN, Log
 from qbatch.workloads.side_file import read_side_file
 
@@ -31,9 +31,15 @@ COLUMNS = (
     "server",
     "reservation",
     "hosts",
+    "spread",
+    "suspended",
 )
-"""The columns that count; ``job`` and ``nodes`` are required.  ``hosts``: those on which the job
-really ran, which a policy does not see (``qbatch verify`` does)."""
+"""The columns that count; ``job`` and ``nodes`` are required.  The last three say what really
+happened, which a policy does not see (``qbatch verify`` does)."""
+
+UNKNOWN = "unknown"
+"""The value of ``spread`` of a job that may have had other amounts on each of its hosts than its
+line says, with the same sum."""
 
 NOT_COUNTED = ("qos", "account", "eligible", "priority")
 """Columns of the specification that a replay does not use yet."""
@@ -52,7 +58,9 @@ class ResourceRows(NamedTuple):
     the index of its request, -1 for a job without a row.  ``not_counted``: how many rows have a
     value in each column that a replay does not use.  ``path``: the side file, as it was named;
     ``sha256``: of its bytes.  ``hosts``: by row of the log, the hosts on which the job really ran,
-    as ``n[01-02]``; only for rows that name some."""
+    as ``n[01-02]``; only for rows that name some.  ``is_spread_unknown``: the rows of which the
+    amounts on each host are unknown.  ``suspended``: by row of the log, for how many seconds the
+    job was suspended; None if no column says that."""
 
     requests: tuple[JobRequest, ...]
     of: Int64Array
@@ -60,6 +68,8 @@ class ResourceRows(NamedTuple):
     path: str
     sha256: str
     hosts: Mapping[int, str]
+    is_spread_unknown: BoolArray
+    suspended: Int64Array | None
 
 
 def read_resources(path: str, log: Log) -> ResourceRows:
@@ -68,26 +78,53 @@ def read_resources(path: str, log: Log) -> ResourceRows:
     Raises:
         InputError: names the file, the line and the reason.
     """
+    return resources_of_jobs(path, np.asarray(log["job"], np.int64), log.name)
+
+
+def resources_of_jobs(
+    path: str, numbers: Int64Array, name: str, *, may_have_others: bool = False
+) -> ResourceRows:
+    """Return the requests of jobs with these numbers; the rows of the result are theirs.
+
+    ``name``: what the jobs are from, for errors.  ``may_have_others``: the side file may have lines
+    for other jobs.
+
+    Raises:
+        InputError: names the file, the line and the reason.
+    """
     header, rows, sha256 = read_side_file(path)
     _check_header(path, header)
-    numbers = np.asarray(log["job"], np.int64).tolist()
-    places = {number: row for row, number in enumerate(numbers)}
-    of, known = np.full(len(log), -1, np.int64), dict[JobRequest, int]()
+    places = {number: row for row, number in enumerate(numbers.tolist())}
+    of, known = np.full(len(numbers), -1, np.int64), dict[JobRequest, int]()
     not_counted = dict.fromkeys((name for name in NOT_COUNTED if name in header), 0)
     hosts: dict[int, str] = {}
+    is_spread_unknown = np.zeros(len(numbers), np.bool_)
+    suspended = np.zeros(len(numbers), np.int64) if "suspended" in header else None
     for line, values in rows:
         number = _whole(values, "job", 0, line)
-        if number not in places:
-            raise InputError(f"{line}: job {number} is not in {log.name}; leave the line out")
-        if of[places[number]] >= 0:
+        place = places.get(number, -1)
+        if place < 0 and not may_have_others:
+            raise InputError(f"{line}: job {number} is not in {name}; leave the line out")
+        if place >= 0 and of[place] >= 0:
             raise InputError(f"{line}: job {number} has another line before it; leave one out")
         request = _request(values, line)
-        of[places[number]] = known.setdefault(request, len(known))
-        for name in not_counted:
-            not_counted[name] += values[name] not in ("", "0")
+        spread = values.get("spread", "")
+        if spread not in ("", UNKNOWN):
+            raise InputError(f"{line}: spread {spread[:40]!r} is neither empty nor {UNKNOWN}")
+        pause = _whole(values, "suspended", 0, line, default=0)
+        if place < 0:
+            continue
+        of[place] = known.setdefault(request, len(known))
+        for column in not_counted:
+            not_counted[column] += values[column] not in ("", "0")
         if values.get("hosts"):
-            hosts[places[number]] = values["hosts"]
-    return ResourceRows(tuple(known), of, not_counted, path, sha256, hosts)
+            hosts[place] = values["hosts"]
+        is_spread_unknown[place] = spread == UNKNOWN
+        if suspended is not None:
+            suspended[place] = pause
+    return ResourceRows(
+        tuple(known), of, not_counted, path, sha256, hosts, is_spread_unknown, suspended
+    )
 
 
 def resources_of(rows: ResourceRows, log: Log, made: Log) -> ResourceRows:
@@ -100,7 +137,12 @@ def resources_of(rows: ResourceRows, log: Log, made: Log) -> ResourceRows:
     order = np.argsort(numbers, kind="stable")
     places = order[np.searchsorted(numbers[order], origin)]
     hosts = {new: rows.hosts[old] for new, old in enumerate(places.tolist()) if old in rows.hosts}
-    return rows._replace(of=rows.of[places], hosts=hosts)
+    return rows._replace(
+        of=rows.of[places],
+        hosts=hosts,
+        is_spread_unknown=rows.is_spread_unknown[places],
+        suspended=None if rows.suspended is None else rows.suspended[places],
+    )
 
 
 def rows_for(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from qbatch.model.errors import InputError
 from qbatch.model.job import FREE, SCATTER, ChunkRequest, JobRequest
 from qbatch.workloads import Log, read_log
-from qbatch.workloads.resource_rows import read_resources
+from qbatch.workloads.resource_rows import read_resources, resources_of_jobs
 
 ROWS = """; MaxProcs: 64
 7 0 -1 100 4 -1 -1 4 100 -1 1 1 1 -1 1 -1 -1 -1
@@ -79,3 +80,27 @@ def test_a_file_that_is_absent_or_no_text_is_refused(log: Log, tmp_path: Path) -
     (tmp_path / "bytes.csv").write_bytes(b"job,nodes\n7,\xff\n")
     with pytest.raises(InputError, match="not a text in UTF-8"):
         read_resources(str(tmp_path / "bytes.csv"), log)
+
+
+def test_what_really_happened_is_by_row_of_the_log(log: Log, tmp_path: Path) -> None:
+    file = tmp_path / "side.csv"
+    file.write_text("job,nodes,hosts,spread,suspended\n9,2,n[1-2],unknown,30\n7,1,n1,,\n")
+    found = read_resources(str(file), log)
+    assert found.hosts == {0: "n1", 2: "n[1-2]"}
+    assert found.is_spread_unknown.tolist() == [False, False, True]
+    assert found.suspended is not None
+    assert found.suspended.tolist() == [0, 0, 30]
+    file.write_text("job,nodes\n9,2\n")
+    assert read_resources(str(file), log).suspended is None
+    file.write_text("job,nodes,spread\n9,2,even\n")
+    with pytest.raises(InputError, match="line 2: spread 'even' is neither empty nor unknown"):
+        read_resources(str(file), log)
+
+
+def test_lines_of_other_jobs_are_left_out_where_there_may_be_some(tmp_path: Path) -> None:
+    file = tmp_path / "side.csv"
+    file.write_text("job,nodes,cpus_per_node\n5,1,2\n7,2,4\n")
+    found = resources_of_jobs(str(file), np.array([6, 7]), "result", may_have_others=True)
+    assert found.of.tolist() == [-1, 0]
+    with pytest.raises(InputError, match="line 2: job 5 is not in result"):
+        resources_of_jobs(str(file), np.array([6, 7]), "result")

@@ -168,8 +168,8 @@ class Requests(NamedTuple):
     ``of[R]``: the index in ``heads`` of each job's request.  ``heads`` of ``REQUEST``, ``groups``
     of ``GROUP``.  ``amounts[G, N]``: what one chunk of each group takes, by resource.  ``sets[S,
     H]``: sets of hosts, 1 for those that belong to them.  ``windows[3, W]``: the times in which
-    hosts are reserved, in order of host and begin: begin, end, and the number of the reservation;
-    those of a host begin at its entry of ``firsts[H + 1]`` (empty: nothing is reserved).
+    hosts are reserved, in order of host and begin: begin, end, and the number of the reservation.
+    Those of a host begin at its entry of ``firsts[H + 1]``, which is empty if nothing is reserved.
 
     All are empty where each job is one chunk, inside one host: then ``JobColumns.asked`` is that
     chunk.

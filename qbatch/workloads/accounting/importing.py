@@ -252,7 +252,8 @@ def import_files(
             ),
         },
     }
-    return Imported(log, document, seen, tuple(job.request for job in jobs))
+    requests = tuple((*job.request, str(job.suspended)) if job.request else () for job in jobs)
+    return Imported(log, document, seen, requests)
 
 
 def _check_clusters(asked: Sequence[str], known: set[str]) -> None:

@@ -37,6 +37,7 @@ from qbatch.workloads.accounting.sacct_rows import (
 )
 from qbatch.workloads.accounting.times import WallClock, slurm_span
 from qbatch.workloads.left_out import Asks
+from qbatch.workloads.resource_rows import UNKNOWN
 
 _KNOWN = frozenset(
     (
@@ -98,11 +99,16 @@ column."""
 
 _RESERVATION = re.compile(r"(?<!\S)--reservation[= ]([\w.-]+)")
 _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?![\w-])")
+_OF_ONE_USER = re.compile(r"(?<!\S)--exclusive=(?:user|mcs)\b")
+_TASKS = re.compile(r"(?<!\S)(?:--ntasks[= ]|-n ?)(\d{1,9})(?!\S)", re.ASCII)
+_TASKS_PER_NODE = re.compile(r"(?<!\S)--ntasks-per-node[= ](\d{1,9})(?!\S)", re.ASCII)
+_GPUS_OF_JOB = re.compile(r"(?<!\S)(?:--gpus[= ]|-G)")
 _CHOICE = re.compile(r"[|\[*]")
 _FEATURE = re.compile(r"[A-Za-z_][\w.:\-]*")
 _SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,9})?)([KMGTP]?)([cn]?)\Z", re.ASCII | re.IGNORECASE)
 _IN_KB = {"K": 1, "M": 2**10, "G": 2**20, "T": 2**30, "P": 2**40}
 _TRES = re.compile(r"(?:\A|,)(cpu|node)=(\d{1,15})(?=,|\s*\Z)", re.ASCII)
+_GPUS = re.compile(r"(?:\A|,)gres/gpu(?::[^=,]*)?=(\d{1,9})", re.ASCII)
 _MEMORY = re.compile(r"(?:\A|,)mem=([^,\s]*)")
 _PROCESSOR_BITS = (2**31 << 10, 2**63 << 10)
 """By which bit of a number of MB an older and a newer Slurm mark the memory of a processor; in
@@ -209,10 +215,11 @@ def _job(
             max(record.nodes, record.nodes_asked, 1),
             row.get("constraints", "").strip(),
             row.get("partition", "").strip(),
-            _EXCLUSIVE.search(row.get("submitline", "")) is not None,
+            _is_exclusive(row),
             _reservation(row),
             row.get("nodelist", "").strip(),
         )
+        record.request += (_spread(record, row),) if record.request else ()
         if _CHOICE.search(row.get("constraints", "")):
             counts.adjusted.add(
                 "a choice of features (a|b): its line of resources names none", record.place
@@ -412,6 +419,45 @@ def _request(
         reservation,
         "" if hosts in NOTHING or hosts == "None assigned" else hosts,
     )
+
+
+def _is_exclusive(row: Row) -> bool:
+    """Return whether no other job may be on the hosts of a job; ``--exclusive=user`` lets those of
+    the same user be there."""
+    command = row.get("submitline", "")
+    return _EXCLUSIVE.search(command) is not None and _OF_ONE_USER.search(command) is None
+
+
+def _spread(record: AccountingRecord, row: Row) -> str:
+    """Return whether each host of a job has the amounts of its line of resources: empty, or
+    ``UNKNOWN``.
+
+    Slurm records the sums alone, and may give the hosts different shares.  They are equal on one
+    host, with one processor on each, and where the command says how many tasks each host has and
+    the processors of the job are those of so many.
+    """
+    nodes = max(record.nodes, record.nodes_asked, 1)
+    if nodes == 1:
+        return ""
+    command = row.get("submitline", "")
+    asked = row.get("reqtres", "") or row.get("alloctres", "")
+    cpus = max(_tres(asked).get("cpu", 0), record.cores)
+    if nodes != record.nodes_asked or cpus % nodes or _GPUS_OF_JOB.search(command):
+        return UNKNOWN
+    memory = _MEMORY.search(asked)
+    size = _SIZE.match(memory[1]) if memory else None
+    if size and round(float(size[1]) * _IN_KB[size[2].upper() or "M"] * 1024) % nodes:
+        return UNKNOWN
+    if any(int(amount) % nodes for amount in _GPUS.findall(asked)):
+        return UNKNOWN
+    each, tasks = _TASKS_PER_NODE.search(command), _TASKS.search(command)
+    is_even = (
+        each is not None
+        and int(each[1]) > 0
+        and cpus % (int(each[1]) * nodes) == 0
+        and (tasks is None or int(tasks[1]) == int(each[1]) * nodes)
+    )
+    return "" if cpus == nodes or is_even else UNKNOWN
 
 
 def _reservation(row: Row) -> str:

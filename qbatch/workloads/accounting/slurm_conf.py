@@ -58,10 +58,15 @@ _UNLIMITED = frozenset(("UNLIMITED", "INFINITE", "-1"))
 
 
 class SlurmSite(NamedTuple):
-    """A machine, and what of the file does not count in it, in words."""
+    """A machine, and what of the file does not count in it, in words.
+
+    ``is_time_sliced``: gang scheduling (``PreemptMode=GANG``) may give processors to jobs of several
+    partitions at once.
+    """
 
     machine: Machine
     remarks: tuple[str, ...]
+    is_time_sliced: bool = False
 
 
 def read_site(conf: str, reservations: str | None = None) -> SlurmSite:
@@ -71,7 +76,7 @@ def read_site(conf: str, reservations: str | None = None) -> SlurmSite:
         return site
     kept, remarks = read_reservations(reservations, site.machine)
     machine = msgspec.structs.replace(site.machine, reservations=kept)
-    return SlurmSite(machine, (*site.remarks, *remarks))
+    return site._replace(machine=machine, remarks=(*site.remarks, *remarks))
 
 
 def read_slurm_conf(path: str) -> SlurmSite:
@@ -88,7 +93,7 @@ def read_slurm_conf(path: str) -> SlurmSite:
     licences: dict[str, int] = {}
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
     unused: Counter[str] = Counter()
-    counts_memory, cluster = False, ""
+    settings = dict.fromkeys(("selecttypeparameters", "preemptmode", "clustername"), "")
     for place, pairs in _lines(path):
         kind = next(iter(pairs))
         if kind in defaults:
@@ -107,10 +112,8 @@ def read_slurm_conf(path: str) -> SlurmSite:
             extra = pairs.keys() - _OF_PARTITIONS - _WITHOUT_EFFECT
             unused.update(f"{name} of partitions" for name in extra)
             partitions.append((pairs, place))
-        elif kind == "selecttypeparameters":
-            counts_memory = "MEMORY" in pairs[kind].upper()
-        elif kind == "clustername":
-            cluster = pairs[kind]
+        elif kind in settings:
+            settings[kind] = pairs[kind]
         elif kind == "licenses":
             licences |= _licences(pairs[kind], place)
         elif kind == "include":
@@ -118,19 +121,25 @@ def read_slurm_conf(path: str) -> SlurmSite:
     if not nodes:
         raise InputError(f"{path}: it has no NodeName line; name the slurm.conf of the cluster")
     hosts = [host for _, host in sorted(nodes.values(), key=lambda pair: pair[0])]
+    counts_memory = "MEMORY" in settings["selecttypeparameters"].upper()
     if not counts_memory:
         hosts = [msgspec.structs.replace(host, memory=0) for host in hosts]
     places = {host.name: number for number, host in enumerate(hosts)}
     machine = Machine(
         (*hosts, server_host(tuple(licences.items()))) if licences else tuple(hosts),
-        name=cluster,
+        name=settings["clustername"],
         chunked=True,
         partitions=tuple(_partition(*each, places) for each in partitions),
     )
     remarks = [f"{name}: does not count ({count} times)" for name, count in sorted(unused.items())]
+    for pairs, _ in partitions:
+        sharing = pairs.get("oversubscribe", "").upper()
+        if sharing.startswith(("YES", "FORCE")) and sharing != "FORCE:1":
+            name = pairs["partitionname"]
+            remarks.append(f"oversubscribe={sharing} of partition {name}: does not count")
     if not counts_memory:
         remarks.append("memory does not count: SelectTypeParameters names no memory")
-    return SlurmSite(machine, tuple(remarks))
+    return SlurmSite(machine, tuple(remarks), "GANG" in settings["preemptmode"].upper())
 
 
 def _lines(path: str) -> Iterator[tuple[str, dict[str, str]]]:

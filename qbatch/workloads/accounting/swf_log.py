@@ -104,7 +104,8 @@ class ImportOptions:
 
     ``unit``: what a processor is, ``cores`` or ``nodes``.  ``key`` numbers names by a keyed hash.
     ``keeps_hosts``: also make a machine of the hosts that jobs ran on.  ``keeps_requests``: also
-    make the lines of a side file of resources.
+    make the lines of a side file of resources.  ``is_time_sliced``: the system may give processors
+    to several jobs at once, in turns.
     """
 
     timezone: str | None = None
@@ -121,6 +122,7 @@ class ImportOptions:
     machine_procs: int | None = None
     keeps_hosts: bool = False
     keeps_requests: bool = False
+    is_time_sliced: bool = False
     computer: str | None = None
     installation: str | None = None
     notes: tuple[str, ...] = ()
@@ -204,6 +206,7 @@ def make_log(
     inferred = f"inferred: most {of_unit} allocated at once"
     how = f"given; a processor is one of the {of_unit}" if options.machine_procs else inferred
     nodes = []
+    is_sliced = options.is_time_sliced or any(job.suspended > 0 for job in jobs)
     if unit == "nodes":
         nodes = [f"MaxNodes: {procs}"]
     elif hosts:
@@ -216,7 +219,7 @@ def make_log(
         computer=computer,
         installation=options.installation,
         jobs=len(jobs),
-        preemption="TS" if any(job.suspended > 0 for job in jobs) else "No",
+        preemption="TS" if is_sliced else "No",
         first=int(submit.min()),
         last=int(end.max()),
         zone=zone,

@@ -41,7 +41,7 @@ def conf(tmp_path: Path, text: str = CONF) -> str:
 
 
 def test_nodes_and_partitions_are_a_machine_in_order_of_weight(tmp_path: Path) -> None:
-    machine, remarks = read_slurm_conf(conf(tmp_path))
+    machine, remarks, _ = read_slurm_conf(conf(tmp_path))
     assert machine.name == "alpha"
     assert [(host.name, host.cpus, host.memory // GIB) for host in machine.real_hosts] == [
         ("x1", 4, 1),
@@ -70,7 +70,7 @@ def test_nodes_and_partitions_are_a_machine_in_order_of_weight(tmp_path: Path) -
 
 
 def test_memory_counts_only_if_slurm_counts_it(tmp_path: Path) -> None:
-    machine, remarks = read_slurm_conf(conf(tmp_path, CONF.replace("CR_Core_Memory", "CR_Core")))
+    machine, remarks, _ = read_slurm_conf(conf(tmp_path, CONF.replace("CR_Core_Memory", "CR_Core")))
     assert not machine.counts_memory
     assert remarks[-1] == "memory does not count: SelectTypeParameters names no memory"
 
@@ -145,10 +145,12 @@ def test_sacct_gives_a_side_file_that_replays_on_the_site(
     assert "prioritytier of partitions: does not count" in capfd.readouterr().err
     rows = list(csv.reader(Path(side).read_text().splitlines()))[1:]
     assert rows == [
-        ["1", "2", "4", str(8 * GIB), "1", "a100", "ib&avx", "long", "0", "", "r1", "n[01-02]"],
+        ["1", "2", "4", str(8 * GIB), "1", "a100", "ib&avx", "long", "0", "", "r1"]
+        + ["n[01-02]", "unknown", "0"],
         # Of a choice of features none is named; 12 processors went to two nodes.
-        ["2", "2", "6", str(500 * 2**20), "0", "", "", "all", "1", "", "r2", "n[01-02]"],
-        ["3", "1", "2", "0", "0", "", "", "", "0", "matlab=3", "", "x1"],
+        ["2", "2", "6", str(500 * 2**20), "0", "", "", "all", "1", "", "r2"]
+        + ["n[01-02]", "unknown", "0"],
+        ["3", "1", "2", "0", "0", "", "", "", "0", "matlab=3", "", "x1", "", "0"],
     ]
     assert read_resources(side, read_log(log)).of.tolist() == [0, 1, 2]
     replay = ("replay", log, "--machine", machine, "--resources", side, "-p", "easy", "--audit")
@@ -171,3 +173,45 @@ def test_options_that_do_not_go_together_are_refused(
     assert run([*asked, *more]) == 2
     assert error in capfd.readouterr().err
     assert not (tmp_path / "log.swf").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "tres", "nodes", "expected"),
+    [
+        ("sbatch x", "cpu=4,mem=1G,node=1,gres/gpu=3", 1, ("", "0")),
+        ("sbatch -N2 --ntasks-per-node=2 x", "cpu=4,mem=2G,node=2,gres/gpu=2", 2, ("", "0")),
+        ("sbatch -N2 --ntasks-per-node=2 -n4 x", "cpu=8,mem=2G,node=2", 2, ("", "0")),
+        ("sbatch -N2 --ntasks-per-node=4 -n4 x", "cpu=4,mem=2G,node=2", 2, ("unknown", "0")),
+        ("sbatch -N2 -n2 x", "cpu=2,mem=2G,node=2", 2, ("", "0")),
+        ("sbatch -N2 x", "cpu=4,mem=2G,node=2", 2, ("unknown", "0")),
+        ("sbatch --ntasks-per-node=2 x", "cpu=4,mem=2G,node=1", 2, ("unknown", "0")),
+        ("sbatch -N2 -n2 x", "cpu=2,mem=2G,node=2,gres/gpu=3", 2, ("unknown", "0")),
+        ("sbatch -N2 -n2 x", "cpu=2,mem=1025K,node=2", 2, ("", "0")),
+        ("sbatch -N3 -n3 x", "cpu=3,mem=1025K,node=3", 3, ("unknown", "0")),
+        ("sbatch -N2 -n2 --gpus=2 x", "cpu=2,mem=2G,node=2,gres/gpu=2", 2, ("unknown", "0")),
+        ("sbatch -N2 --exclusive=user -n2 x", "cpu=2,mem=2G,node=2", 2, ("", "0")),
+    ],
+)
+def test_the_side_file_says_whether_the_shares_of_hosts_are_known(
+    tmp_path: Path, command: str, tres: str, nodes: int, expected: tuple[str, str]
+) -> None:
+    header, first, *_ = ROWS.splitlines()
+    cells = dict(zip(header.split("|"), first.split("|"), strict=True))
+    had = tres.partition(",node=")[0] + f",node={nodes}"
+    cells |= {"ReqTRES": tres, "AllocTRES": had, "SubmitLine": command, "Reservation": ""}
+    (tmp_path / "sacct.psv").write_text(f"{header}\n{'|'.join(cells.values())}\n")
+    side = tmp_path / "side.csv"
+    asked = ("import", "slurm", str(tmp_path / "sacct.psv"), "--timezone", "UTC", "-q")
+    assert run([*asked, "-o", str(tmp_path / "log.swf"), "--resources", str(side)]) == 0
+    [row] = list(csv.DictReader(side.open()))
+    assert (row["spread"], row["suspended"]) == expected
+    assert row["exclusive"] == "0"
+
+
+def test_processors_that_are_shared_are_said(tmp_path: Path) -> None:
+    assert not read_slurm_conf(conf(tmp_path)).is_time_sliced
+    text = CONF.replace("DefaultTime=10:00", "OverSubscribe=FORCE:4", 1)
+    text = text.replace(" OverSubscribe=EXCLUSIVE", "") + "PreemptMode=SUSPEND,GANG\n"
+    _, remarks, is_time_sliced = read_slurm_conf(conf(tmp_path, text))
+    assert is_time_sliced
+    assert remarks[-1] == "oversubscribe=FORCE:4 of partition all: does not count"
