@@ -28,10 +28,11 @@ from qbatch.daemon.core.execution import go_on
 from qbatch.daemon.core.explain import reason_for
 from qbatch.daemon.core.job import BatchJob, BatchState, hold_text
 from qbatch.daemon.core.state import Core, Happening, PoolState
+from qbatch.daemon.warm import are_cached
 from qbatch.model.progress import time_left
 from qbatch.model.reasons import INSTANTS, SPANS, Reason
 from qbatch.planning.kernels.entries import serve_compiled
-from qbatch.planning.policy import Phased
+from qbatch.planning.policy import Phased, name_of
 from qbatch.planning.run_times import LAST, mean_run_time, outlasting
 from qbatch.planning.view import OVERDUE
 from qbatch.results.shown import moment, span
@@ -377,7 +378,9 @@ class Forecaster:
         now = max(core.now, self._clock.now())
 
         def in_child() -> bytes:
-            serve_compiled()
+            # To compile them takes longer than a forecast may.
+            if are_cached(name_of(pool.engine.policy) for pool in core.pools):
+                serve_compiled()
             with undisturbed():
                 found, is_whole, was_cut = forecast(
                     core, now, first=first, keys=keys, budget=BUDGET

@@ -56,15 +56,8 @@ class Warming:
     def before_the_first_pass(self, waiting: int) -> None:
         """Load the kernels in the cache at once if many jobs wait or many passes must be made
         again."""
-        if not self._is_over and waiting >= BIG and self._is_cached():
+        if not self._is_over and waiting >= BIG and are_cached(self.policies):
             self._load()
-
-    def _is_cached(self) -> bool:
-        try:
-            return is_warm(self.policies)
-        except InputError as error:
-            log.warning("%s; the plain form of the kernels serves", error)
-            return False
 
     def _load(self) -> None:
         serve_compiled()
@@ -79,7 +72,7 @@ class Warming:
         if self._is_over:
             return
         await is_busy.wait()
-        if not self._is_cached() and not await self._compile():
+        if not are_cached(self.policies) and not await self._compile():
             return
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
@@ -129,6 +122,15 @@ _MACHINES = (
 def is_warm(policies: Iterable[str]) -> bool:
     """Return whether all kernels of these policies for a live engine are in the cache on disk."""
     return all(stamp is not None and stamp.exists() for stamp in map(_stamp, policies))
+
+
+def are_cached(policies: Iterable[str]) -> bool:
+    """Return whether compiled kernels of these policies can be loaded."""
+    try:
+        return is_warm(policies)
+    except InputError as error:
+        log.warning("%s; the plain form of the kernels serves", error)
+        return False
 
 
 def warm(policies: Iterable[str]) -> None:

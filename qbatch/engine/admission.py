@@ -18,7 +18,7 @@ from qbatch.model.reasons import Reason
 from qbatch.planning.kernels import availability
 from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.tables import CPUS, MEMORY, NAMED, JobColumns, Requests
-from qbatch.planning.kernels.types import BoolArray, Int64Array
+from qbatch.planning.kernels.types import BoolArray, Int64Array, read_only
 from qbatch.planning.partitions import limits_refusal
 from qbatch.planning.placement import place_chunks
 from qbatch.planning.requests import (
@@ -30,6 +30,7 @@ from qbatch.planning.requests import (
     requested,
     total_of,
 )
+from qbatch.planning.windows import NO_WINDOWS
 
 _UNCOUNTED = 1 << 62
 _each_fits = entry_to(availability.each_fits)
@@ -367,11 +368,11 @@ class Admission:
         """Return for each row whether the hosts of a chunked machine could hold its chunks: jobs of
         one request are alike."""
         asked, inverse = np.unique(requests.of[rows], return_inverse=True)
-        there, none = self.machine.there, np.empty(0, np.int64)
+        there, none = self.machine.there, read_only(np.empty(0, np.int64))
         hosts = np.array([there, there], np.int64)
         # Whether hosts are reserved at some time does not matter.
-        bare = requests._replace(of=asked, firsts=none)
-        jobs = JobColumns(none, none, none, np.empty((0, 0), np.int64), bare)
+        bare = requests._replace(of=asked, firsts=NO_WINDOWS.firsts)
+        jobs = JobColumns(none, none, none, read_only(np.empty((0, 0), np.int64)), bare)
         held: BoolArray = _each_fits(jobs, hosts)[inverse] == 1
         return held
 

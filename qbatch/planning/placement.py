@@ -18,7 +18,7 @@ from qbatch.planning.kernels import availability
 from qbatch.planning.kernels.availability import CHUNKS, Availability
 from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.tables import AMOUNTS, JobColumns
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.requests import (
     RequestBook,
     chunks_on_hosts,
@@ -44,9 +44,11 @@ def place_chunks(machine: Machine, free: Sequence[Sequence[int]], job: Job) -> A
     book: RequestBook = vars(machine).setdefault("_requests", RequestBook(machine))
     if book.is_full():
         book.renew(())
-    number, none = np.array([book.number_of(job)], np.int64), np.empty(0, np.int64)
+    number = np.array([book.number_of(job)], np.int64)
+    # Read-only as the columns of an engine are: kernels are compiled for both alike.
+    none = read_only(np.empty(0, np.int64))
     requests = book.arrays.arrays._replace(of=number)
-    jobs = JobColumns(none, none, none, np.empty((0, 0), np.int64), requests)
+    jobs = JobColumns(none, none, none, read_only(np.empty((0, 0), np.int64)), requests)
     hosts = np.array([free, machine.there], np.int64)
     taken = np.empty((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
     if not _place(0, 0, 0, True, jobs, hosts, nothing_booked(hosts), taken):

@@ -230,8 +230,6 @@ class RequestBook:
                 self._new = ([], [], [], [])
             tables = (*self._tables, *self._windows)
             requests = Requests(self._of[: self._rows], *(table[:] for table in tables))
-            for view in requests:
-                view.flags.writeable = False
             self._shown = BookedRequests(requests, self._has_tight)
         return self._shown
 

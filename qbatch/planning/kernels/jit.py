@@ -171,6 +171,20 @@ def _alone(compiled: Any, name: str) -> Any:
     return compiled
 
 
+def _forget_literals(compiled: Any) -> None:
+    """Let calls from other kernels be of the types of their arguments, and not of the values of
+    constants: each value would be compiled apart."""
+    from numba.core.types import unliteral
+
+    template_of, plain = compiled.get_call_template, cast(Any, unliteral)
+
+    def of_types(arguments: Any, named: Any) -> Any:
+        named = {name: plain(value) for name, value in named.items()}
+        return template_of(tuple(map(plain, arguments)), named)
+
+    compiled.get_call_template = of_types
+
+
 _WHEN_LOADED: list[Callable[[], None]] = []
 
 
@@ -245,7 +259,8 @@ class Kernel:
         njit, function = _numba().njit, self.py_func
         function.__qualname__ = self.qualified_name
         is_kept = cache_folder() is not None and self._identity is not None
-        compiled = njit(cache=is_kept, nogil=True, **self._options)(function)
+        compiled = njit(cache=is_kept, nogil=True, no_cfunc_wrapper=True, **self._options)(function)
+        _forget_literals(compiled)
         return _alone(compiled, f"{function.__module__}.{function.__qualname__}")
 
     @cached_property
