@@ -22,7 +22,7 @@ COLUMNS = {
     "nodes": {"column": "hosts", "optional": True},
     "memory": {"column": "mem", "unit": "GB", "optional": True},
     "gpus": {"column": "gpu", "optional": True},
-    "user": {"column": "who", "optional": True},
+    "user": {"column": "person", "optional": True},
     "state": {"column": "st", "optional": True},
     "partition": {"column": "part", "optional": True},
 }

@@ -99,14 +99,14 @@ def test_a_table_without_a_job_that_ran_is_refused() -> None:
 @pytest.mark.parametrize(
     ("rule", "kept"),
     [
-        ({"who": "ann"}, [1, 3]),
-        ({"who": ["ann", "bob"]}, [1, 2, 3]),
+        ({"person": "ann"}, [1, 3]),
+        ({"person": ["ann", "bob"]}, [1, 2, 3]),
         ({"cores": {"from": 2, "to": 4}}, [2, 3]),
         ({"cores": 4}, [4]),
         ({"sub": {"from": "1970-01-01T00:00:30"}}, [3, 4]),
         ({"sub": {"to": 30}}, [1, 2]),
         ({"note": "x"}, [2]),
-        ({"who": "ann", "cores": {"from": 3}}, [3]),
+        ({"person": "ann", "cores": {"from": 3}}, [3]),
     ],
 )
 def test_filters_take_rows_by_columns_of_the_table(rule: dict[str, Any], kept: list[int]) -> None:
@@ -116,7 +116,7 @@ def test_filters_take_rows_by_columns_of_the_table(rule: dict[str, Any], kept: l
         "beg": [10, 20, 30, 40],
         "fin": [11, 22, 33, 44],
         "cores": [1, 2, 3, 4.0],
-        "who": ["ann", "bob", " ann", None],
+        "person": ["ann", "bob", " ann", None],
         "note": ["", "x", None, "y"],
     }
     made = imported(frame, small_map(filter=rule))
@@ -131,7 +131,7 @@ def test_a_range_of_a_filter_that_is_no_time_is_refused() -> None:
 
 def test_defaults_fill_cells_that_are_empty() -> None:
     table_map = small_map(defaults={"procs": 6, "limit": 60, "user": "none-known", "nodes": 2})
-    frame = of_one(cores=None, lim="x", who="ann") | {"lim": [None, "x"]}
+    frame = of_one(cores=None, lim="x", person="ann") | {"lim": [None, "x"]}
     rows = rows_of(imported(frame, table_map))
     assert [row[7] for row in rows] == [4, 6]
     assert [row[8] for row in rows] == [60, -1]  # a bad cell stays unknown
@@ -140,7 +140,7 @@ def test_defaults_fill_cells_that_are_empty() -> None:
 
 def test_words_beyond_the_limit_have_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows_module, "_WORDS_MAX", 1)
-    made = imported(of_one(who="bob") | {"who": ["ann", "bob"]})
+    made = imported(of_one(person="bob") | {"person": ["ann", "bob"]})
     assert [row[11] for row in rows_of(made)] == [1, -1]
     assert any(each.startswith("user: more than 1 different") for each in reasons(made, "adjusted"))
 
@@ -204,7 +204,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     for rows in (60_000, 300_000):
         path = tmp_path / f"{rows}.csv"
         with path.open("w", encoding="utf-8") as file:
-            file.write("id,sub,beg,fin,cores,hosts,who\n")
+            file.write("id,sub,beg,fin,cores,hosts,person\n")
             for number in range(rows):
                 at = draw.randrange(10_000_000)
                 file.write(f"{number},{at},{at + 5},{at + 65},4,2,u{number % 500}\n")

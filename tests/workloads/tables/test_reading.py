@@ -14,7 +14,7 @@ from qbatch.model.errors import InputError, UsageError
 from qbatch.workloads.tables import reading
 from tests.workloads.tables.samples import imported, reasons, rows_of, small_map
 
-CSV = "id,sub,beg,fin,cores,who\n2,5,10,20,4,ann\n1,5,10,30,2,bob\n7,0,0,5,1,\n"
+CSV = "id,sub,beg,fin,cores,person\n2,5,10,20,4,ann\n1,5,10,30,2,bob\n7,0,0,5,1,\n"
 ROWS = [[1, 0, 0, 5, 1], [2, 5, 5, 20, 2], [3, 5, 5, 10, 4]]
 
 
@@ -80,7 +80,7 @@ def test_an_array_is_read_across_the_ends_of_its_pieces(
         (b"[]", "there are none"),
         (b"{}", "there is no column 'id'"),
         (b"{" * 100, "there is no column 'id'"),
-        (CSV.replace("who", "id").encode(), "the column 'id' appears twice"),
+        (CSV.replace("person", "id").encode(), "the column 'id' appears twice"),
         (CSV.replace("cores", "cpus").encode(), "there is no column 'cores'"),
     ],
 )

@@ -21,7 +21,7 @@ DATA = Path(__file__).parent / "data"
 FILES = {path.stem: path for path in DATA.iterdir()}
 
 # Fields 2 to 5, 8, 9 and 11 of the first and of the last job: submit, wait, run, processors had and
-# asked for, limit, status; then the side file's nodes, processors, bytes and GPUs of the first.
+# asked for, limit, status.  Then the nodes, processors, bytes and GPUs of the first in the side file.
 EXPECTED: dict[str, tuple[int, int, list[str], list[int], list[int], str]] = {
     "alcf": (
         12,
