@@ -8,6 +8,7 @@ import pwd
 import shlex
 from typing import TYPE_CHECKING
 
+from qbatch.daemon.core.counted import GPU
 from qbatch.daemon.core.records import (
     asked_queue,
     directory_of,
@@ -46,7 +47,7 @@ def attempt_of(
     home = home if os.path.isdir(home) else "/"
     slots = slots_of(core, job)
     hosts = core.pool_of(job).machine.hosts
-    node_file = tuple(hosts[host].name for host, _, _, count in slots for _ in range(count))
+    node_file = tuple(hosts[slot.host].name for slot in slots for _ in range(slot.lines))
     directory = directory_of(spec, identifier, home)
     paths = []
     for which, letter, asked in (("out", "o", spec.output), ("err", "e", spec.error)):
@@ -86,13 +87,26 @@ def attempt_of(
         remove=spec.extra.get("remove", ""),
         stage_in=_staged(spec.extra.get("stagein", "")),
         stage_out=_staged(spec.extra.get("stageout", "")),
-        host=hosts[slots[0][0]].name if slots else "",
+        host=hosts[slots[0].host].name if slots else "",
         node_file=node_file,
         procs=job.size,
         share=job.size / job.prepared.request.procs,
         limits=limits,
         walltime=job.prepared.walltime / 1e6,
         grace=core.settings.kill_delay / 1e6,
+    )
+
+
+def _gpus_on_first_host(job: BatchJob) -> str:
+    """Return the numbers of a job's GPUs on the host on which its script runs, as
+    CUDA_VISIBLE_DEVICES lists them; empty: it sees none."""
+    slots = job.present.slots
+    return ",".join(
+        str(number)
+        for slot in slots
+        if slot.host == slots[0].host
+        for first, last in slot.gpu_ranges
+        for number in range(first, last + 1)
     )
 
 
@@ -169,6 +183,8 @@ def _environment(
     environment.setdefault("PBS_O_WORKDIR", job.spec.directory or home)
     if surroundings.get("QBATCH_BIN"):
         environment["PATH"] = f"{environment.pop('QBATCH_BIN')}:{environment['PATH']}"
+    if GPU in core.pool_of(job).machine.resources:
+        environment["CUDA_VISIBLE_DEVICES"] = _gpus_on_first_host(job)
     if job.is_subjob:
         array = core.id_of(JobKey(job.sequence, ARRAY))
         environment |= {

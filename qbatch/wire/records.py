@@ -217,6 +217,8 @@ class HostRecord(Record, frozen=True):
 
     ``queue``: the jobs that wait for this host, in the policy's order; None if the policy has no
     queue for each host.  ``has_other_pools``: whether the server has hosts of other pools.
+    ``resources`` and ``resources_used``: named amounts that the host has, and that its jobs have;
+    ``features``: what jobs may ask it to have.
     """
 
     name: str
@@ -231,6 +233,9 @@ class HostRecord(Record, frozen=True):
     comment: str = ""
     queue: tuple[str, ...] | None = None
     has_other_pools: bool = False
+    resources: dict[str, int] = {}
+    resources_used: dict[str, int] = {}
+    features: tuple[str, ...] = ()
 
     @property
     def own_queue(self) -> str:

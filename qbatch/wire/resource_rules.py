@@ -32,6 +32,9 @@ LENIENCIES = {
 
 _NODE_WORDS = ("host", "vnode", "gpus", "mics", "ngpus", "nmics")
 
+_ONLY_IF_COUNTED = ("ngpus",)
+# A site makes this resource with qmgr: without hosts that have it, not even 0 is known.
+
 UNCOUNTED = (
     "ngpus",
     "gpus",
@@ -47,8 +50,8 @@ UNCOUNTED = (
     "eoe",
     "vntype",
 )
-"""Resources that PBS knows and no host here has: a job that asks for one would be treated as if it
-asked for none."""
+"""Resources that PBS knows, and that no host has if the machine of its pool does not say so: a job
+that asks for one would be treated as if it asked for none."""
 
 
 def refused_resource(
@@ -61,8 +64,8 @@ def refused_resource(
 ) -> tuple[str, str] | None:
     """Return the code and the reason of a refusal of resources, None if they are accepted.
 
-    ``custom``: resources that the server knows in addition to those of PBS; ``lenient``: keys of
-    ``LENIENCIES``.
+    ``custom``: resources that the server knows in addition to those of PBS, and those that its hosts
+    count; ``lenient``: keys of ``LENIENCIES``.
     """
     unknown = unknown_resource(
         resources, demand, custom, is_torque=is_torque, is_lenient="resources" in lenient
@@ -122,7 +125,8 @@ def unknown_resource(
                 "read-only",
                 f"Cannot set attribute, read only or insufficient permission  Resource_List.{name}",
             )
-        if (name not in known or (name in UNCOUNTED and value.strip("0"))) and (
+        is_unknown = name not in known or name in _ONLY_IF_COUNTED
+        if (is_unknown or (name in UNCOUNTED and value.strip("0"))) and (
             not is_lenient or _near(name, known)
         ):
             return "unknown-resource", f"Unknown resource Resource_List.{name}{_hint(name, known)}"
@@ -139,7 +143,8 @@ def unknown_resource(
                 )
             words = _NODE_WORDS if is_of_nodes else in_chunk
             what = "node property" if is_of_nodes and name not in UNCOUNTED else "resource"
-            if (name not in words or (name in UNCOUNTED and value.strip("0"))) and (
+            is_unknown = name not in words or (name in _ONLY_IF_COUNTED and not is_of_nodes)
+            if (is_unknown or (name in UNCOUNTED and value.strip("0"))) and (
                 not is_lenient or _near(name, words)
             ):
                 return "unknown-resource", f"Unknown {what}: {name}{_hint(name, words)}"

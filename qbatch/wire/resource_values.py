@@ -53,6 +53,7 @@ RESOURCES: dict[str, Resource] = {
     "mpiprocs": Resource(COUNT, in_chunk=True, is_summed=True),
     "naccelerators": Resource(NUMBER, in_chunk=True, is_summed=True),
     "ncpus": Resource(COUNT, in_chunk=True, is_summed=True),
+    "ngpus": Resource(COUNT, in_chunk=True, is_summed=True),
     "nice": Resource(NUMBER),
     "nodect": Resource(COUNT),
     "nodes": Resource(TEXT),

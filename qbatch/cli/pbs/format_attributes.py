@@ -4,7 +4,7 @@ Pure functions."""
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from qbatch.cli.pbs.text import MICROSECONDS, ctime
@@ -309,6 +309,17 @@ def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
     )
 
 
+def _named(amounts: Mapping[str, int]) -> Iterator[tuple[str, int | str]]:
+    """Yield resources of a machine file under their names in PBS: GPUs are ``ngpus``, and their
+    type is ``accelerator_model``."""
+    for name, amount in amounts.items():
+        kind, colon, of_type = name.partition(":")
+        if not colon:
+            yield "ngpus" if name == "gpu" else name, amount
+        elif kind == "gpu":
+            yield "accelerator_model", of_type
+
+
 def host_attributes(host: HostRecord) -> list[Attribute]:
     """Return the attributes of a host that ``pbsnodes`` shows."""
     slots = [f"{job}/{place}" for place, job in enumerate(host.jobs)]
@@ -323,6 +334,8 @@ def host_attributes(host: HostRecord) -> list[Attribute]:
             ("resources_available", "host", host.name),
             ("resources_available", "mem", format_size(host.memory) if host.memory else None),
             ("resources_available", "ncpus", host.cpus),
+            *(("resources_available", *each) for each in _named(host.resources)),
+            *(("resources_available", name, True) for name in host.features),
             ("resources_available", "pool", host.pool if host.has_other_pools else ""),
             ("resources_available", "vnode", host.name),
             ("resources_assigned", "accelerator_memory", "0kb"),
@@ -330,6 +343,11 @@ def host_attributes(host: HostRecord) -> list[Attribute]:
             ("resources_assigned", "mem", format_size(host.memory_used)),
             ("resources_assigned", "naccelerators", 0),
             ("resources_assigned", "ncpus", host.cpus_used),
+            *(
+                ("resources_assigned", *each)
+                for each in _named(host.resources_used)
+                if isinstance(each[1], int)
+            ),
             ("resources_assigned", "vmem", "0kb"),
             ("queue", "", host.own_queue),
             ("resv_enable", "", True),
@@ -366,7 +384,7 @@ def torque_host_attributes(host: HostRecord, now: int) -> list[Attribute]:
             ("note", "", host.comment),
             ("mom_service_port", "", 15002),
             ("mom_manager_port", "", 15003),
-            ("gpus", "", 0),
+            ("gpus", "", host.resources.get("gpu", 0)),
         ]
     )
 

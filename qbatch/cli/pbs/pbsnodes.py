@@ -99,6 +99,7 @@ def short_size(size: int) -> str:
 
 def _summary(host: HostRecord, has_jobs: bool) -> list[tuple[NodeColumn, _Value]]:
     """Return the columns of a host's summary with their values."""
+    gpus = host.resources.get("gpu", 0)
     if has_jobs:
         jobs = list(dict.fromkeys(host.jobs))
         memory = f"{short_size(max(host.memory - host.memory_used, 0))}/{short_size(host.memory)}"
@@ -112,13 +113,25 @@ def _summary(host: HostRecord, has_jobs: bool) -> list[tuple[NodeColumn, _Value]
             memory,
             processors,
             "0/0",
-            "0/0",
+            f"{gpus - host.resources_used.get('gpu', 0)}/{gpus}",
             jobs,
         ]
         return list(zip(_JOBS_COLUMNS, found, strict=True))
     queue = host.own_queue or "--"
     memory, comment = short_size(host.memory), host.comment or "--"
-    found = [host.name, host.state, "--", "--", host.name, queue, memory, host.cpus, 0, 0, comment]
+    found = [
+        host.name,
+        host.state,
+        "--",
+        "--",
+        host.name,
+        queue,
+        memory,
+        host.cpus,
+        0,
+        gpus,
+        comment,
+    ]
     return list(zip(_COLUMNS, found, strict=True))
 
 

@@ -49,16 +49,21 @@ def breaches(core: Core) -> list[str]:
 def _of_numbers(pool: PoolState) -> list[str]:
     """Return the hosts on which the numbers in use are not those of the running jobs, each once."""
     found = []
-    chunks, procs = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    chunks, procs, gpus = (Counter[tuple[int, int]]() for _ in range(3))
     for job in pool.running.values():
         for slot in job.present.slots:
             chunks.update((slot.host, slot.number + place) for place in range(slot.count))
             procs.update(
                 (slot.host, number) for low, high in slot.ranges for number in range(low, high + 1)
             )
+            gpus.update(
+                (slot.host, number)
+                for low, high in slot.gpu_ranges
+                for number in range(low, high + 1)
+            )
     for place, host in enumerate(pool.machine.hosts):
-        known = pool.numbers.get(place, (0, 0))
-        for given, used in zip((chunks, procs), known, strict=True):
+        known = *pool.numbers.get(place, (0, 0)), pool.gpus.get(place, 0)
+        for given, used in zip((chunks, procs, gpus), known, strict=True):
             own = {number: count for (where, number), count in given.items() if where == place}
             if sum(1 << number for number in own) != used or any(
                 count > 1 for count in own.values()

@@ -156,7 +156,8 @@ class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     ``procs``, ``memory`` (bytes), ``lines`` (of the node file): of each chunk.  ``number``: that of
     the first among the chunks on the host; the others follow it.  ``ranges``: the numbers of their
-    processors, chunk after chunk.
+    processors, chunk after chunk.  ``gpus``: of each chunk, and ``gpu_ranges`` the numbers of the GPUs
+    of all on the host.
     """
 
     host: int
@@ -166,6 +167,8 @@ class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
     number: int
     ranges: tuple[tuple[int, int], ...]
     count: int = 1
+    gpus: int = 0
+    gpu_ranges: tuple[tuple[int, int], ...] = ()
 
 
 class AttemptState(msgspec.Struct, gc=False, array_like=True):

@@ -13,10 +13,10 @@ from msgspec import structs
 from qbatch.daemon.core.dependencies import depend_text
 from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_POLICY, OVER, SUBSTATES, WAITING, BatchJob, BatchState, Slot
-from qbatch.daemon.core.slots import divide, ranges_of_chunks
+from qbatch.daemon.core.slots import Part, divide, ranges_of_chunks
 from qbatch.daemon.core.state import Core, QueueState
 from qbatch.daemon.executors.attempt import NOT_STARTED
-from qbatch.model.actions import parts_of
+from qbatch.model.actions import amounts_of, parts_of
 from qbatch.model.machine import Host
 from qbatch.wire.identifiers import ARRAY, JobKey, format_id, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
@@ -143,18 +143,14 @@ def used_texts(used: Mapping[str, float], procs: int) -> dict[str, str]:
     }
 
 
-def slots_of(core: Core, job: BatchJob) -> list[tuple[int, int, int, int]]:
-    """Return (host, processors, memory, slots) of each chunk of a running job, in the order of the
-    chunks."""
+def slots_of(core: Core, job: BatchJob) -> list[Part]:
+    """Return the chunks of a running job, each alone, in their order."""
     runs = [
-        (slot.host, slot.procs, slot.memory, slot.lines, slot.count) for slot in job.present.slots
+        Part(slot.host, slot.procs, slot.memory, slot.lines, slot.count, slot.gpus)
+        for slot in job.present.slots
     ]
-    runs = runs or divide(job, core.pool_of(job).machine.hosts)
-    return [
-        (host, procs, memory, lines)
-        for host, procs, memory, lines, count in runs
-        for _ in range(count)
-    ]
+    runs = runs or divide(job, core.pool_of(job).machine)
+    return [each._replace(many=1) for each in runs for _ in range(each.many)]
 
 
 def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
@@ -162,9 +158,14 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
     hosts = _hosts_of(core, job)
     if not hosts:
         return "", ""
-    slots = job.present.slots or [Slot(*each, 0, ()) for each in slots_of(core, job)]
+    slots = job.present.slots or [
+        Slot(each.host, each.procs, each.memory, each.lines, 0, (), 1, each.gpus)
+        for each in slots_of(core, job)
+    ]
     texts = [
-        _texts_of_run(hosts[slot.host].name, slot.number, slot.count, slot.procs, slot.memory)
+        _texts_of_run(
+            hosts[slot.host].name, slot.number, slot.count, slot.procs, slot.memory, slot.gpus
+        )
         for slot in slots
     ]
     if len(texts) == 1:
@@ -173,11 +174,14 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def _texts_of_run(name: str, first: int, count: int, procs: int, memory: int) -> tuple[str, str]:
+def _texts_of_run(
+    name: str, first: int, count: int, procs: int, memory: int, gpus: int = 0
+) -> tuple[str, str]:
     """Return ``exec_host`` and ``exec_vnode`` of equal chunks on a host; ``first``: the number of
     the first there."""
     many = f"*{procs}" if procs > 1 else ""
-    node = f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})"
+    size = f":mem={format_size(memory)}" if memory else ""
+    node = f"({name}:ncpus={procs}{size}{f':ngpus={gpus}' if gpus else ''})"
     places = [f"{name}/{number}{many}" for number in range(first, first + count)]
     return "+".join(places), "+".join([node] * count)
 
@@ -501,6 +505,7 @@ def host_records(core: Core) -> list[HostRecord]:
         # By host, the jobs that wait for it, if the policy keeps such queues.
         waiting = [[pool.by_row[row] for row in queue] for queue in pool.engine.host_queues() or ()]
         used = [[0, 0] for _ in pool.machine.hosts]
+        named: list[dict[str, int]] = [{} for _ in pool.machine.hosts]
         jobs: list[list[str]] = [[] for _ in pool.machine.hosts]
         whole: set[int] = set()
         for job in pool.running.values():
@@ -511,6 +516,9 @@ def host_records(core: Core) -> list[HostRecord]:
                 jobs[place].append(core.id_of(job.key))
                 if job.prepared.request.is_exclusive and not is_displaced:
                     whole.add(place)
+            for place, _, _, *amounts in amounts_of(job.present.allocation):
+                for name, amount in zip(pool.machine.resources, amounts, strict=False):
+                    named[place][name] = named[place].get(name, 0) + amount
         queues = tuple(name for name, queue in core.queues.items() if queue.pool == number)
         for place, host in enumerate(pool.settings.hosts):
             cpus_used, memory_used = used[place]
@@ -540,6 +548,9 @@ def host_records(core: Core) -> list[HostRecord]:
                 comment=pool.host_comments.get(place, ""),
                 queue=queue,
                 has_other_pools=len(core.pools) > 1,
+                resources=dict(host.resources),
+                resources_used={name: named[place].get(name, 0) for name, _ in host.resources},
+                features=host.features,
             )
             found.append(record)
     return found

@@ -3,18 +3,20 @@
 This module divides an allocation among the chunks, once when the job starts, and keeps the numbers
 that are in use on each host. OpenPBS numbers the chunks on a host (``n0/1*2``: the second chunk
 there, two processors), Torque the processors (``n0/2+n0/3``). A chunk gets the lowest free number,
-and gives it back at the end.
+and gives it back at the end.  GPUs of a host are numbered in the same way, so that each is given once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from qbatch.daemon.core.counted import GPU, gpus_of
 from qbatch.daemon.core.job import BatchJob, Slot
 from qbatch.daemon.core.state import PoolState
-from qbatch.model.actions import parts_of
+from qbatch.model.actions import amounts_of, parts_of
 from qbatch.model.job import SCATTER
-from qbatch.model.machine import Host
+from qbatch.model.machine import Machine
 from qbatch.wire.resources import ChunkOf
 
 MOST_CHUNKS = 100_000
@@ -24,10 +26,22 @@ Ranges = tuple[tuple[int, int], ...]
 """Numbers as ranges, each from its first to its last."""
 
 
+class Part(NamedTuple):
+    """``many`` equal chunks on a host: of each, the processors, bytes of memory, lines of the node
+    file and GPUs."""
+
+    host: int
+    procs: int
+    memory: int
+    lines: int
+    many: int
+    gpus: int = 0
+
+
 def enter(pool: PoolState, job: BatchJob) -> None:
     """Divide the allocation of a job among its chunks, and number them."""
     found: list[Slot] = []
-    for host, procs, memory, lines, count in divide(job, pool.machine.hosts):
+    for host, procs, memory, lines, count, gpus in divide(job, pool.machine):
         chunks, taken = pool.numbers.get(host, (0, 0))
         numbers = _free_ranges(chunks, count)
         # While every chunk on the host has one processor, chunks and processors have the same
@@ -35,12 +49,17 @@ def enter(pool: PoolState, job: BatchJob) -> None:
         ranges = numbers if procs == 1 and chunks == taken else _free_ranges(taken, count * procs)
         bits = _bits(numbers)
         pool.numbers[host] = (chunks | bits, taken | (bits if ranges is numbers else _bits(ranges)))
+        own_gpus: Ranges = ()
+        if gpus:
+            own_gpus = _free_ranges(pool.gpus.get(host, 0), count * gpus)
+            pool.gpus[host] = pool.gpus.get(host, 0) | _bits(own_gpus)
         for first, last in numbers:
             many = last - first + 1
             own = ranges
             if many < count:
                 own, ranges = _split(ranges, many * procs)
-            found.append(Slot(host, procs, memory, lines, first, own, many))
+            of_slot, own_gpus = _split(own_gpus, many * gpus)
+            found.append(Slot(host, procs, memory, lines, first, own, many, gpus, of_slot))
     job.present.slots = tuple(found)
 
 
@@ -51,6 +70,10 @@ def mark(pool: PoolState, job: BatchJob, *, in_use: bool) -> None:
         numbers, ranges = (1 << slot.count) - 1 << slot.number, _bits(slot.ranges)
         both = (chunks | numbers, taken | ranges)
         pool.numbers[slot.host] = both if in_use else (both[0] ^ numbers, both[1] ^ ranges)
+        if slot.gpu_ranges:
+            bits = _bits(slot.gpu_ranges)
+            used = pool.gpus.get(slot.host, 0) | bits
+            pool.gpus[slot.host] = used if in_use else used ^ bits
 
 
 def _bits(ranges: Ranges) -> int:
@@ -97,12 +120,12 @@ def ranges_of_chunks(slot: Slot) -> Iterator[Ranges]:
     yield rest
 
 
-def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int, int]]:
-    """Return (host, processors, memory, lines of the node file, count) of the chunks of a running
-    job, in their order.
+def divide(job: BatchJob, machine: Machine) -> list[Part]:
+    """Return the chunks of a running job on its hosts, in their order.
 
     Equal chunks on one host are one entry.
     """
+    hosts = machine.hosts
     allocation, chunks = job.present.allocation, job.prepared.demand.chunks
     # Most jobs: all in one place.
     if len(allocation) == len(chunks) == 1 and job.prepared.request.placing != SCATTER:
@@ -112,20 +135,27 @@ def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, 
             and whole.procs == chunk.count * chunk.procs
             and chunk.count <= MOST_CHUNKS
         )
-        if is_all and not (whole.memory or chunk.memory or chunk.host):
-            return [(whole.host, chunk.procs, 0, chunk.slots, chunk.count)]
-    left = {host: [procs, memory] for host, procs, memory in parts_of(allocation)}
+        if is_all and not (whole.memory or chunk.memory or chunk.other):
+            return [Part(whole.host, chunk.procs, 0, chunk.slots, chunk.count)]
+    left: dict[int, list[int]] = {
+        host: [procs, memory, 0] for host, procs, memory in parts_of(allocation)
+    }
+    if GPU in machine.resources:
+        place_of_gpus = 2 + machine.resources.index(GPU)
+        for place, *amounts in amounts_of(allocation):
+            left[place][2] = sum(amounts[place_of_gpus : place_of_gpus + 1])
     # Chunks that ask for a host come first, as in the placement.
     kinds = sorted(enumerate(chunks), key=lambda kind: not kind[1].host)
     used: set[int] | None = set() if job.prepared.request.placing == SCATTER else None
-    found: dict[int, list[tuple[int, int, int, int, int]]] = {}
+    found: dict[int, list[Part]] = {}
     most = MOST_CHUNKS
     for place, chunk in kinds:
         parts = found[place] = []
         missing = min(chunk.count, most)
         most -= missing
+        gpus = gpus_of(machine, chunk)
         while missing:
-            host = _host_for(chunk, left, hosts, used)
+            host = _host_for(chunk, gpus, left, machine, used)
             if host is None:
                 parts += _spread(left, chunk)
                 missing -= 1
@@ -142,44 +172,51 @@ def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, 
                     missing,
                     own[0] // chunk.procs,
                     own[1] // memory if own[1] and memory else missing,
+                    own[2] // gpus if gpus else missing,
                 )
+                count = max(count, 1)
             own[0] -= count * chunk.procs
             own[1] -= count * memory if own[1] else 0
+            own[2] -= count * gpus
             missing -= count
-            parts.append((host, chunk.procs, memory, chunk.slots, count))
+            parts.append(Part(host, chunk.procs, memory, chunk.slots, count, gpus))
     return [part for place in sorted(found) for part in found[place]]
 
 
 def _host_for(
-    chunk: ChunkOf, left: dict[int, list[int]], hosts: tuple[Host, ...], used: set[int] | None
+    chunk: ChunkOf,
+    gpus: int,
+    left: dict[int, list[int]],
+    machine: Machine,
+    used: set[int] | None,
 ) -> int | None:
     """Return the first host that has all that a chunk asks for, else the first that has the
     processors, or None."""
-    second = None
+    second, hosts = None, machine.hosts
     name = chunk.host
-    for host, (procs, memory) in left.items():
+    for host, (procs, memory, free_gpus) in left.items():
         if (
             procs < chunk.procs
             or (used is not None and host in used)
             or (name and hosts[host].name != name)
         ):
             continue
-        if memory >= chunk.memory or not hosts[host].memory:
+        if free_gpus >= gpus and (memory >= chunk.memory or not hosts[host].memory):
             return host
         second = host if second is None else second
     return second
 
 
-def _spread(left: dict[int, list[int]], chunk: ChunkOf) -> Iterator[tuple[int, int, int, int, int]]:
+def _spread(left: dict[int, list[int]], chunk: ChunkOf) -> Iterator[Part]:
     """Place a chunk on any hosts that have something left.
 
     In a pool that spans hosts it may lie on several of them; a resized job has fewer processors
     than its chunk, and all of its memory.
     """
     missing, lines = chunk.procs, chunk.slots
-    for host, (procs, memory) in list(left.items()):
+    for host, (procs, memory, gpus) in list(left.items()):
         taken = min(procs, missing)
         if taken:
-            left[host] = [procs - taken, 0]
-            yield host, taken, memory, lines, 1
+            left[host] = [procs - taken, 0, gpus]
+            yield Part(host, taken, memory, lines, 1)
             missing, lines = missing - taken, 0

@@ -276,6 +276,8 @@ class PoolState:
         self.host_comments: dict[int, str] = {}
         # By host: the numbers in use of chunks and of processors, as bits.
         self.numbers: dict[int, tuple[int, int]] = {}
+        # By host: the numbers in use of GPUs, as bits.
+        self.gpus: dict[int, int] = {}
         self.shut: set[int] = set()
         self.down: set[int] = set()
 

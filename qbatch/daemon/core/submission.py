@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from qbatch.daemon.core import accounting, admission, dependencies, flow
+from qbatch.daemon.core.counted import counted_names, counted_of
 from qbatch.daemon.core.job import USER_HOLD, BatchJob, BatchState, Listed, Prepared, hold_bits
 from qbatch.daemon.core.state import (
     LOG_NUMBER,
@@ -22,6 +23,7 @@ from qbatch.daemon.core.state import (
 from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.engine.admission import refusal
 from qbatch.model.job import ChunkRequest, Job
+from qbatch.planning.requests import total_of
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_indices
 from qbatch.wire.requests import Spec
@@ -216,7 +218,7 @@ def _prepared(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         if (prepared := found.get(known)) is not None:
             return prepared
     prepared = prepare(core, spec, queue)
-    _check_as_openpbs(core, spec, prepared)
+    _check_as_openpbs(core, spec, prepared, known_names(core, queue))
     if known is not None:
         if len(found) >= _MOST_CACHED:
             found.popitem(last=False)
@@ -295,6 +297,7 @@ def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         estimate=walltime,
         memory=demand.memory,
         chunks=tuple(placed),
+        resources=total_of(placed),
         placing=demand.placing,
         is_exclusive=demand.is_exclusive,
     )
@@ -344,17 +347,28 @@ def _chunks(demand: Demand, pool: PoolState, queue: str) -> Iterator[ChunkReques
                 "the host"
             )
             raise Refusal("unsupported", text)
-        yield ChunkRequest(chunk.count, chunk.procs, chunk.memory, place if is_chunked else -1)
+        yield ChunkRequest(
+            chunk.count,
+            chunk.procs,
+            chunk.memory,
+            place if is_chunked else -1,
+            *counted_of(pool.machine, chunk),
+        )
 
 
-def _check_as_openpbs(core: Core, spec: Spec, prepared: Prepared) -> None:
+def known_names(core: Core, queue: QueueState) -> frozenset[str]:
+    """Return the resources that jobs of a queue may name in addition to those of PBS."""
+    return counted_names(core.pools[queue.pool].machine).union(core.settings.custom_resources)
+
+
+def _check_as_openpbs(core: Core, spec: Spec, prepared: Prepared, known: frozenset[str]) -> None:
     """Refuse what OpenPBS refuses to every user, unless the server is lenient about it
-    (:mod:`qbatch.wire.resource_rules`)."""
+    (:mod:`qbatch.wire.resource_rules`).  ``known``: :func:`known_names`."""
     settings = core.settings
     found = refused_resource(
         spec.resources,
         prepared.demand,
-        settings.custom_resources,
+        known,
         settings.lenient,
         is_torque=spec.is_torque,
     )

@@ -186,7 +186,7 @@ def _check_changes(
         unknown = unknown_resource(
             spec.resources,
             prepared.demand,
-            core.settings.custom_resources,
+            submission.known_names(core, core.queues[job.queue]),
             is_torque=spec.is_torque,
             is_lenient="resources" in core.settings.lenient,
         )
