@@ -83,6 +83,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "qbatch.cli.paper:app",
         "Repeat the experiments of a paper and compare its printed numbers.",
     ),
+    "machine": (
+        "qbatch.cli.machine:app",
+        "Check a machine file, and show what qbatch understood.",
+    ),
     "trace": (
         "qbatch.cli.trace:app",
         "Inspect a workload log, generate one, or fetch a public one.",

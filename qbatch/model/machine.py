@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -339,3 +340,25 @@ def expand_names(pattern: str) -> list[str]:
     if len(heads) * len(tails) > _MOST_HOSTS:
         raise ValueError(f"{pattern!r}: more than {_MOST_HOSTS} hosts")
     return [head + tail for head in heads for tail in tails]
+
+
+def fold_names(names: Sequence[str]) -> list[str]:
+    """Return the fewest patterns of one range each that :func:`expand_names` makes names of, in
+    their order: ``n[1-4]``, ``login``."""
+    found: list[tuple[str, str, int, int]] = []
+    for name in names:
+        ending = re.search(r"\d{1,9}$", name)
+        digits = ending[0] if ending and "[" not in name else ""
+        head = name[: len(name) - len(digits)]
+        if digits and found:
+            before, low, first, last = found[-1]
+            is_next = before == head and str(last + 1).zfill(len(low)) == digits
+            if low and is_next and last + 1 - first < _MOST_HOSTS:
+                found[-1] = head, low, first, last + 1
+                continue
+        number = int(digits or 0)
+        found.append((head, digits, number, number))
+    return [
+        f"{head}[{low}-{str(last).zfill(len(low))}]" if last > first else f"{head}{low}"
+        for head, low, first, last in found
+    ]

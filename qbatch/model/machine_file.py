@@ -7,14 +7,22 @@ docs/reference/machine-file.md has every key.  A daemon's configuration may cont
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import msgspec
 
 from qbatch.model.job_class import JobClass
-from qbatch.model.machine import SERVER_NAME, Host, Machine, expand_names, server_host
+from qbatch.model.machine import (
+    SERVER_NAME,
+    Host,
+    Machine,
+    expand_names,
+    fold_names,
+    server_host,
+)
 from qbatch.model.site_tables import (
     TABLES,
     read_partitions,
@@ -154,10 +162,10 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
         single_host=machine.single_host,
         per_user=machine.per_user,
     )
-    for host in machine.real_hosts:
+    for name, host in _folded(machine.real_hosts):
         lines += ["", f"[[{inside}host]]"]
         lines += _lines(
-            name=host.name,
+            name=name,
             cpus=host.cpus,
             memory=host.memory,
             pool=host.pool,
@@ -195,6 +203,15 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
             goes_first=each.goes_first,
         )
     return lines
+
+
+def _folded(hosts: Sequence[Host]) -> Iterator[tuple[str, Host]]:
+    """Yield hosts, and instead of equal ones that follow each other the first with all their
+    names."""
+    for _, alike in groupby(hosts, key=lambda host: msgspec.structs.replace(host, name="")):
+        equal = list(alike)
+        for pattern in fold_names([host.name for host in equal]):
+            yield pattern, equal[0]
 
 
 def _lines(**values: Any) -> list[str]:

@@ -17,6 +17,7 @@ from qbatch.model.machine import (
     Machine,
     Partition,
     Reservation,
+    fold_names,
     memory_text,
     parse_memory,
 )
@@ -203,7 +204,7 @@ def site_tables(machine: Machine) -> list[tuple[str, dict[str, Any]]]:
                 "partition",
                 {
                     "name": each.name,
-                    "hosts": [names[place] for place in each.hosts],
+                    "hosts": fold_names([names[place] for place in each.hosts]),
                     "default": each.is_default,
                     "times": {key: value for key, value in times.items() if value},
                     "sizes": {key: value for key, value in sizes.items() if value},
@@ -219,7 +220,7 @@ def site_tables(machine: Machine) -> list[tuple[str, dict[str, Any]]]:
                 "reservation",
                 {
                     "name": kept.name,
-                    "hosts": [names[place] for place in kept.hosts],
+                    "hosts": fold_names([names[place] for place in kept.hosts]),
                     "start": float(kept.start) if is_number else datetime.fromisoformat(kept.start),
                     "duration": kept.duration // _SECOND,
                     "repeat": kept.repeat or None,

@@ -17,6 +17,7 @@ from qbatch.model.machine import (
     Machine,
     Partition,
     expand_names,
+    fold_names,
     memory_text,
     one_host,
     parse_memory,
@@ -568,3 +569,23 @@ def test_a_bad_file_of_the_second_schema_is_refused(change: tuple[str, str], mes
     assert change[0] in SITE
     with pytest.raises(InputError, match=message):
         parse_machine(SITE.replace(*change), "m.toml")
+
+
+@given(
+    st.lists(
+        st.builds(
+            "{}{}".format,
+            st.sampled_from(("n", "rack1n", "")),
+            st.one_of(st.integers(0, 12), st.sampled_from(("", "007", "008", "09", "10", "x"))),
+        ).filter(bool)
+    )
+)
+def test_folded_names_are_the_names_again(names: list[str]) -> None:
+    folded = fold_names(names)
+    assert [name for pattern in folded for name in expand_names(pattern)] == names
+
+
+def test_names_are_folded_into_ranges() -> None:
+    names = [*(f"n{number:02d}" for number in range(8, 13)), "login", "n13", "n15"]
+    assert fold_names(names) == ["n[08-12]", "login", "n13", "n15"]
+    assert fold_names(["n9", "n10", "n11"]) == ["n[9-11]"]

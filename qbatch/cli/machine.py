@@ -1,0 +1,176 @@
+"""``qbatch machine``: check a machine file, and show what qbatch understood: hosts, partitions,
+amounts of the server and reservations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qbatch.cli.console import command_group, print_table, talk
+
+if TYPE_CHECKING:
+    from qbatch.model.machine import Host, Machine
+
+app = command_group("Check a machine file, and show what qbatch understood.")
+
+SCHEMA = "qbatch.machine/1"
+_WIDE = 64
+_BARS = "▁▂▃▄▅▆▇█"
+
+FileArgument = Annotated[
+    str, typer.Argument(metavar="FILE", help="Machine file (TOML), or the name of a shipped one.")
+]
+
+
+@app.command()
+def check(file: FileArgument) -> None:
+    """Check a machine file: every key, every value, and whether they fit together."""
+    from qbatch.workloads.machines import load_machine
+
+    talk(f"{file}: ok, {_in_words(load_machine(file))}")
+
+
+@app.command()
+def show(
+    file: FileArgument,
+    as_json: Annotated[bool, typer.Option("--json", help=f"Print JSON (schema {SCHEMA}).")] = False,
+) -> None:
+    """Show the hosts, partitions and reservations of a machine file, with a picture of the hosts."""
+    from qbatch.workloads.machines import load_machine
+
+    machine = load_machine(file)
+    if as_json:
+        record = {
+            "schema": SCHEMA,
+            "procs": machine.procs,
+            "digest": machine.digest,
+            **machine.facts(),
+        }
+        typer.echo(json.dumps(record, indent=2))
+        return
+    typer.echo(f"{machine.name or file}: {_in_words(machine)}\n")
+    _print_hosts(machine)
+    if machine.partitions:
+        typer.echo("")
+        _print_partitions(machine)
+    if machine.reservations:
+        typer.echo("")
+        _print_reservations(machine)
+    typer.echo("\n" + "\n".join(_picture(machine)))
+
+
+def _in_words(machine: Machine) -> str:
+    hosts = machine.real_hosts
+    parts = [
+        f"{len(hosts):,} host{'s' * (len(hosts) != 1)}",
+        f"{machine.procs:,} processors",
+    ]
+    totals = dict.fromkeys(machine.resources, 0)
+    for host in machine.hosts:
+        for name, amount in host.resources:
+            totals[name] += amount
+    parts += [f"{amount:,} {name}" for name, amount in totals.items()]
+    for noun, there in (("partition", machine.partitions), ("reservation", machine.reservations)):
+        if there:
+            parts.append(f"{len(there)} {noun}{'s' * (len(there) != 1)}")
+    return ", ".join(parts)
+
+
+def _alike(hosts: Sequence[Host]) -> Iterator[tuple[str, Host, int]]:
+    """Yield hosts that follow each other and differ in the name only: their names, one of them,
+    their number."""
+    from msgspec.structs import replace
+
+    from qbatch.model.machine import fold_names
+
+    for _, group in groupby(hosts, key=lambda host: replace(host, name="")):
+        equal = list(group)
+        yield ",".join(fold_names([host.name for host in equal])), equal[0], len(equal)
+
+
+def _amounts(pairs: Sequence[tuple[str, int]]) -> str:
+    return " ".join(f"{name}={amount}" for name, amount in pairs) or "-"
+
+
+def _print_hosts(machine: Machine) -> None:
+    from qbatch.model.machine import memory_text
+
+    rows = [
+        [
+            names,
+            _amounts(host.resources),
+            " ".join(host.features) or "-",
+            str(count),
+            str(host.cpus),
+            memory_text(host.memory) if host.memory else "-",
+        ]
+        for names, host, count in _alike(machine.real_hosts)
+    ]
+    if machine.server >= 0:
+        server = machine.hosts[machine.server]
+        rows.append(["(the server)", _amounts(server.resources), "-", "-", "-", "-"])
+    headings = ["hosts", "resources", "features", "number", "processors", "memory"]
+    print_table("Hosts", headings, rows, left=3)
+
+
+def _span(microseconds: int) -> str:
+    from qbatch.results.shown import span
+
+    return span(microseconds) if microseconds else "-"
+
+
+def _print_partitions(machine: Machine) -> None:
+    from qbatch.model.machine import fold_names, memory_text
+
+    rows = []
+    for each in machine.partitions:
+        hosts = [machine.hosts[place] for place in each.hosts]
+        most = memory_text(each.max_memory_per_cpu) if each.max_memory_per_cpu else "-"
+        rows.append(
+            [
+                each.name + (" (default)" if each.is_default else ""),
+                ",".join(fold_names([host.name for host in hosts])),
+                each.share,
+                str(sum(host.cpus for host in hosts)),
+                _span(each.default_time),
+                _span(each.max_time),
+                f"{each.min_hosts or 1} to {each.max_hosts or len(hosts)}",
+                most,
+            ]
+        )
+    headings = ["partition", "hosts", "share", "processors", "default time", "most time"]
+    print_table("Partitions", [*headings, "hosts of a job", "memory of a cpu"], rows, left=3)
+
+
+def _print_reservations(machine: Machine) -> None:
+    from qbatch.model.machine import fold_names
+
+    rows = [
+        [
+            each.name,
+            ",".join(fold_names([machine.hosts[place].name for place in each.hosts])),
+            "maintenance" if each.is_maintenance else "flexible" if each.is_flexible else "-",
+            ",".join(each.users) or "all",
+            each.start,
+            _span(each.duration),
+            each.repeat or "once",
+        ]
+        for each in machine.reservations
+    ]
+    headings = ["reservation", "hosts", "kind", "users", "start", "lasts", "repeats"]
+    print_table("Reservations", headings, rows, left=4)
+
+
+def _picture(machine: Machine) -> Iterator[str]:
+    """Yield a row of hosts for each kind, 64 in a line: the height is the number of processors."""
+    widest = max((host.cpus for host in machine.real_hosts), default=1)
+    width = max((len(names) for names, _, _ in _alike(machine.real_hosts)), default=0)
+    for names, host, count in _alike(machine.real_hosts):
+        bar = _BARS[(host.cpus * len(_BARS) - 1) // widest]
+        for first in range(0, count, _WIDE):
+            head = names if first == 0 else ""
+            yield f"{head:<{min(width, 24)}}  {bar * min(_WIDE, count - first)}".rstrip()
