@@ -69,6 +69,20 @@ def print_run(document: dict[str, Any], *, is_whole: bool = True) -> None:
         names = _OF_PARTS if is_whole else tuple(map(words_of, _OF_PARTS))
         typer.echo("")
         print_table(f"by {key}", [key, "policy", "jobs", *names], rows, left=2)
+    if rows := [
+        [
+            used["name"],
+            result["policy"],
+            f"{used['there']:,}",
+            f"{used['hours']:,.1f}",
+            _text(used["utilisation_submit"], "share", is_whole),
+        ]
+        for result in results
+        for used in result.get("resources", ())
+    ]:
+        typer.echo("")
+        headings = ["resource", "policy", "there", "hours", "utilisation"]
+        print_table("resources", headings, rows, left=2)
     facts = run_facts(document)
     if not is_whole:
         facts.append(("more", "--all shows every metric by its name, in seconds"))

@@ -18,6 +18,7 @@ import numpy as np
 
 from qbatch.distribution import __version__
 from qbatch.metrics import breakdown, measure
+from qbatch.metrics.resources import resource_use
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import Int64Array, Schedule, Workload
@@ -306,6 +307,8 @@ def document_of(
             "rejected": rejected,
             "metrics": measure(schedule),
         }
+        if used := resource_use(schedule, machine):
+            result["resources"] = [each._asdict() for each in used]
         for key in by:
             groups = [
                 {"label": g.label, "jobs": g.jobs, "metrics": g.metrics}

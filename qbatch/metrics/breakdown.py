@@ -99,12 +99,26 @@ def _by_class(schedule: Schedule, rows: Int64Array) -> Grouped:
     ]
 
 
+def _by_partition(schedule: Schedule, rows: Int64Array) -> Grouped:
+    """Group by the partitions that a job names; one that names none is in the default one.  Job rows
+    contain none: then they are unknown."""
+    work = schedule.workload
+    if not work.requests:
+        return np.zeros(len(rows), np.int64), ["unknown"]
+    of = np.asarray(work.request)[rows]
+    names = [",".join(each.partitions) or "default" for each in work.requests]
+    labels = sorted({*names, "default"})
+    codes = np.array([*map(labels.index, names), labels.index("default")], np.int64)
+    return codes[of], labels
+
+
 BREAKDOWNS: dict[str, Callable[[Schedule, Int64Array], Grouped]] = {
     "user": lambda schedule, rows: _by_number(schedule.workload.user, rows),
     "group": lambda schedule, rows: _by_number(schedule.workload.group, rows),
     "queue": lambda schedule, rows: _by_number(
         schedule.workload.queue, rows, schedule.workload.queue_names
     ),
+    "partition": _by_partition,
     "month": lambda schedule, rows: by_month(
         schedule.workload.clock, schedule.workload.submit[rows]
     ),
