@@ -55,6 +55,7 @@ def test_every_group_is_measured_as_if_it_were_alone(key: str) -> None:
         "runtime": ["<1m" for _ in rows],
         "class": ["short wide" if row[3] > 8 else "short narrow" for row in rows],
         "kind": [row[5] for row in rows],
+        "partition": ["unknown" for _ in rows],
     }[key]
     groups = breakdown(schedule, key)
     assert len({group.label for group in groups}) == len(groups) == len(set(labels))
