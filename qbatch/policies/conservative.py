@@ -110,6 +110,10 @@ class Conservative:
                 text,
                 {"procs": job.procs, "free": view.free_procs, "planned": start},
             )
+        reason = view.resources.kept_out(self.name, job)
+        if reason is not None:
+            text = f"planned for {start / 1e6:.15g} s: {reason.text}"
+            return Reason(reason.code, self.name, text, {**reason.numbers, "planned": start})
         text = (
             f"planned for {start / 1e6:.15g} s: starting now would delay a job that was "
             "promised a start"

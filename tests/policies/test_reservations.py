@@ -125,6 +125,22 @@ def test_a_job_that_comes_too_late_for_its_reservation_is_refused() -> None:
     assert late == {1: (20, "reservation-over"), 3: (30, "reservation-over")}
 
 
+def test_explain_says_which_hosts_reservations_keep_it_from() -> None:
+    machine = machine_with(Reservation("r", (0, 1, 2), "10", 10 * SECOND))
+    windows = windows_of(machine.reservations, LogClock(), 10**12)
+    for policy in ("easy", "conservative"):
+        engine = Engine(machine, load_policy(policy), windows=windows)
+        wide = Job(number=1, submit=0, procs=16, estimate=50 * SECOND, chunks=(ChunkRequest(2, 8),))
+        inside = Job(number=2, submit=0, procs=8, estimate=SECOND, reservation="r")
+        engine.handle(0, [Submitted(wide), Submitted(inside)])
+        found = [engine.explain(row) for row in (0, 1)]
+        assert [each.code for each in found] == ["reserved", "reserved"]
+        assert "reservations keep it from n[1-3] during its estimate" in found[0].text
+        assert "its reservation r keeps it from n[1-4] now" in found[1].text
+        if policy == "conservative":
+            assert [each.numbers["planned"] for each in found] == [20 * SECOND, 10 * SECOND]
+
+
 def test_no_reservation_of_this_name_is_refused() -> None:
     machine = machine_with(MAINTENANCE)
     done = run(work_on(machine, (0, 1, 5, 5, "other")), machine, load_policy("easy"))

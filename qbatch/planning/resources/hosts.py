@@ -20,7 +20,7 @@ import numpy as np
 
 from qbatch.model.actions import Allocation, Chunk, Start
 from qbatch.model.job import ChunkRequest, Job
-from qbatch.model.machine import Host, Machine, memory_text, one_host
+from qbatch.model.machine import Host, Machine, fold_names, memory_text, one_host
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels import host_pass
 from qbatch.planning.kernels.entries import entry_to
@@ -47,6 +47,7 @@ from qbatch.planning.resources.host_profile import HostProfile
 from qbatch.planning.resources.pool import PoolModel
 from qbatch.planning.resources.pool_plan import PoolPlan
 from qbatch.planning.view import Named, Plan, Profile, Reserved, ResourceModel, View, jobs_of
+from qbatch.planning.windows import blocked_hosts
 
 _fits_any, _start_host = entry_to(host_pass.fits_any), entry_to(host_pass.start_host)
 
@@ -172,6 +173,8 @@ class HostModel(ResourceModel):
         view = self.view
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
         if not ahead or not self.fits(job):
+            if (reason := self.kept_out(by, job)) is not None:
+                return reason
             parts = " + ".join(_text(view, chunk) for chunk in requested(job))
             whole = " on whole hosts" if job.is_exclusive else ""
             text = (
@@ -192,6 +195,18 @@ class HostModel(ResourceModel):
         )
         numbers |= {"shadow": at, "expected_end": view.now + job.estimate}
         return Reason("reservation", by, text, numbers, (head,))
+
+    def kept_out(self, by: str, job: Job) -> Reason | None:
+        view = self.view
+        blocked = blocked_hosts(view.windows, view.machine, job, view.now)
+        free = view.free, view.free_memory, *view.free_resources
+        if not blocked or not place_chunks(view.machine, free, job):
+            return None
+        names = ", ".join(fold_names([view.machine.hosts[host].name for host in sorted(blocked)]))
+        text = f"it would fit now, but reservations keep it from {names} during its estimate"
+        if job.reservation:
+            text = f"its reservation {job.reservation} keeps it from {names} now"
+        return Reason("reserved", by, text, {"procs": job.procs, "hosts": len(blocked)})
 
     def _no_host(self, by: str, job: Job) -> Reason:
         """Return that no host can hold a job for as long as it asks."""
