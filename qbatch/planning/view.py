@@ -506,10 +506,6 @@ class ResourceModel(ABC):
         ``ahead``: the rows before it.  ``reserved``: the reservations of the pass.
         """
 
-    def kept_out(self, by: str, job: Job) -> Reason | None:
-        """Return that reservations keep a job from hosts on which it would fit now, or None."""
-        return None
-
     def is_apart(self, job: Job) -> bool:
         """Return whether a job may not share one host, as a whole, with other jobs."""
         return False

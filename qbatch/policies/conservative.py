@@ -30,6 +30,7 @@ from qbatch.planning.kernels import host_plan, plan
 from qbatch.planning.kernels.tables import PARTS, Needs
 from qbatch.planning.policy import Compiled, PlanRules
 from qbatch.planning.resources import resource_model_of
+from qbatch.planning.resources.hosts import kept_out
 from qbatch.planning.view import Plan, View
 
 
@@ -110,7 +111,7 @@ class Conservative:
                 text,
                 {"procs": job.procs, "free": view.free_procs, "planned": start},
             )
-        reason = view.resources.kept_out(self.name, job)
+        reason = kept_out(view, self.name, job)
         if reason is not None:
             text = f"planned for {start / 1e6:.15g} s: {reason.text}"
             return Reason(reason.code, self.name, text, {**reason.numbers, "planned": start})

@@ -138,10 +138,11 @@ def filled(
     now: int, hosts: Int64Array, parts: Int64Array, running: int, bookings: int
 ) -> Availability:
     """Return new tables, filled (:func:`fill`), with space for some bookings on each host."""
-    counts = np.zeros(hosts.shape[2], np.int64)
+    counts, most = np.zeros(hosts.shape[2], np.int64), 0
     for part in range(running):
         counts[parts[HOST, part]] += 1
-    space = counts.max() + 2 * bookings + 4
+        most = max(most, counts[parts[HOST, part]])
+    space = most + 2 * bookings + 4
     free = new_availability(hosts.shape[2], hosts.shape[1], space)
     return fill(free, now, hosts, parts, running)
 

@@ -173,7 +173,7 @@ class HostModel(ResourceModel):
         view = self.view
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
         if not ahead or not self.fits(job):
-            if (reason := self.kept_out(by, job)) is not None:
+            if (reason := kept_out(view, by, job)) is not None:
                 return reason
             parts = " + ".join(_text(view, chunk) for chunk in requested(job))
             whole = " on whole hosts" if job.is_exclusive else ""
@@ -195,18 +195,6 @@ class HostModel(ResourceModel):
         )
         numbers |= {"shadow": at, "expected_end": view.now + job.estimate}
         return Reason("reservation", by, text, numbers, (head,))
-
-    def kept_out(self, by: str, job: Job) -> Reason | None:
-        view = self.view
-        blocked = blocked_hosts(view.windows, view.machine, job, view.now)
-        free = view.free, view.free_memory, *view.free_resources
-        if not blocked or not place_chunks(view.machine, free, job):
-            return None
-        names = ", ".join(fold_names([view.machine.hosts[host].name for host in sorted(blocked)]))
-        text = f"it would fit now, but reservations keep it from {names} during its estimate"
-        if job.reservation:
-            text = f"its reservation {job.reservation} keeps it from {names} now"
-        return Reason("reserved", by, text, {"procs": job.procs, "hosts": len(blocked)})
 
     def _no_host(self, by: str, job: Job) -> Reason:
         """Return that no host can hold a job for as long as it asks."""
@@ -243,6 +231,19 @@ class HostModel(ResourceModel):
             if view.closed:
                 self._hosts[THERE, CPUS, list(view.closed)] = 0
         return self._hosts.copy()
+
+
+def kept_out(view: View, by: str, job: Job) -> Reason | None:
+    """Return that reservations keep a job from hosts on which it would fit now, or None."""
+    blocked = blocked_hosts(view.windows, view.machine, job, view.now)
+    free = view.free, view.free_memory, *view.free_resources
+    if not blocked or not place_chunks(view.machine, free, job):
+        return None
+    names = ", ".join(fold_names([view.machine.hosts[host].name for host in sorted(blocked)]))
+    text = f"it would fit now, but reservations keep it from {names} during its estimate"
+    if job.reservation:
+        text = f"its reservation {job.reservation} keeps it from {names} now"
+    return Reason("reserved", by, text, {"procs": job.procs, "hosts": len(blocked)})
 
 
 def are_loose(view: View) -> bool:
