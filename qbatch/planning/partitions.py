@@ -18,6 +18,13 @@ def partitions_of(machine: Machine, names: Sequence[str]) -> tuple[Partition, ..
     return tuple(each for each in machine.partitions if each.is_default)
 
 
+def default_time(machine: Machine, names: Sequence[str]) -> int:
+    """Return the estimate of a job that asks for no time, in microseconds: the least default of its
+    partitions; 0: they have none."""
+    times = [each.default_time for each in partitions_of(machine, names) if each.default_time]
+    return min(times, default=0)
+
+
 def has_limits(machine: Machine) -> bool:
     """Return whether a partition of a machine has a limit, or gives its jobs hosts of their own."""
     return any(

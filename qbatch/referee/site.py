@@ -149,9 +149,9 @@ def amounts_on_hosts(
         each = total // np.maximum(asked.nodes, 1)
     least = (each > 0).astype(np.int64) if name == CPUS else np.zeros_like(each)
     has_more = parts.width != np.bincount(parts.job, minlength=len(each))
-    room = np.bincount(parts.job, weights=there[parts.host], minlength=len(each))
+    capacity = np.bincount(parts.job, weights=there[parts.host], minlength=len(each))
     # Float sums are exact below 2**53; above, some host does not count this resource.
-    others = np.where(room < 1 << 53, room, NOT_COUNTED).astype(np.int64)[parts.job]
+    others = np.where(capacity < 1 << 53, capacity, NOT_COUNTED).astype(np.int64)[parts.job]
     others = np.where(others == NOT_COUNTED, NOT_COUNTED, others - there[parts.host])
     rest = np.where(has_more[parts.job], 0, total[parts.job] - others)
     amount = np.where(is_even[parts.job], each[parts.job], np.maximum(least[parts.job], rest))

@@ -19,7 +19,7 @@ from qbatch.model.errors import InputError, UsageError
 from qbatch.model.job import ChunkRequest, JobRequest
 from qbatch.model.machine import Machine
 from qbatch.model.record import MICROSECONDS, Int64Array, LogClock, Workload
-from qbatch.planning.partitions import has_limits, limited
+from qbatch.planning.partitions import default_time, has_limits, limited
 from qbatch.workloads import Log, machine_procs
 from qbatch.workloads.estimates import read_estimates
 from qbatch.workloads.log import cancelled_rows, used_procs
@@ -124,6 +124,10 @@ def prepare(
     estimate = np.where(
         requested > 0, _microseconds(np.maximum(requested, 0), log.name, "requested time"), run
     )
+    if resources is not None:
+        times = [default_time(machine, each.partitions) for each in resources.requests]
+        usual = np.array([*times, default_time(machine, ())], np.int64)[resources.of[rows]]
+        estimate = np.where((requested <= 0) & (usual > 0), usual, estimate)
     estimate = read_estimates(options.estimates).of(estimate, run, options.seed)
     # If jobs ran one after another, would they end after the last instant that can be counted?
     last = float(submit.max()) + float(

@@ -12,8 +12,12 @@ import pytest
 from qbatch.cli.main import run as command
 from qbatch.metrics import breakdown
 from qbatch.metrics.resources import resource_use
+from qbatch.model.machine_file import parse_machine
 from qbatch.policies import load_policy
 from qbatch.simulation import run
+from qbatch.simulation.prepare import prepare
+from qbatch.workloads import read_log
+from qbatch.workloads.resource_rows import read_resources
 from tests.policies.test_partitions import random_site, work_of
 
 LOG = """; MaxProcs: 16
@@ -63,6 +67,17 @@ def test_the_record_and_the_table_have_hours_and_utilisation(
         ["gpu", "easy", "4", "3.0", "37.50", "%"],
         ["lic", "easy", "2", "0.5", "12.50", "%"],
     ]
+
+
+def test_a_job_without_a_time_has_the_default_of_its_partition(tmp_path: Path) -> None:
+    site = SITE.replace('name = "gpu"', 'name = "gpu"\ntimes = { default = "2:00:00" }', 1)
+    log = LOG.replace("4 3600 -1 1 1", "4 -1 -1 1 1", 1)
+    for name, text in (("log.swf", log), ("side.csv", SIDE)):
+        (tmp_path / name).write_text(text)
+    read = read_log(str(tmp_path / "log.swf"))
+    rows = read_resources(str(tmp_path / "side.csv"), read)
+    work = prepare(read, parse_machine(site, "site"), resources=rows)
+    assert (work.estimate // 1_000_000).tolist() == [7200, 1800, 100]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -22,7 +22,8 @@ from qbatch.daemon.core.state import (
 )
 from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.engine.admission import refusal
-from qbatch.model.job import ChunkRequest, Job
+from qbatch.model.job import ChunkRequest, Job, JobRequest
+from qbatch.planning.partitions import default_time, has_limits, limited
 from qbatch.planning.requests import total_of
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_indices
@@ -275,9 +276,10 @@ def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     except ResourceFault as fault:
         raise Refusal(fault.code, str(fault)) from None
     settings = queue.settings
+    pool = core.pools[queue.pool]
     walltime = demand.walltime
     if walltime is None:
-        walltime = min(
+        walltime = default_time(pool.machine, ()) or min(
             settings.default_walltime, settings.max_walltime or settings.default_walltime
         )
     if settings.default_memory and not demand.memory:
@@ -287,7 +289,6 @@ def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         )
         demand = msgspec.structs.replace(demand, chunks=chunks)
     _check_limits(queue, demand.procs, demand.memory, walltime)
-    pool = core.pools[queue.pool]
     # A chunk that asks for a host is placed before one that can go anywhere.
     placed = sorted(_chunks(demand, pool, settings.name), key=lambda chunk: chunk.host < 0)
     request = Job(
@@ -301,6 +302,10 @@ def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         placing=demand.placing,
         is_exclusive=demand.is_exclusive,
     )
+    if has_limits(pool.machine):
+        whole = JobRequest(request.chunks, request.placing, request.is_exclusive)
+        allowed = limited(pool.machine, whole, walltime)
+        request = msgspec.structs.replace(request, is_exclusive=allowed.is_exclusive)
     reason = refusal(pool.machine, request)
     if reason is not None:
         text = reason.text.replace(

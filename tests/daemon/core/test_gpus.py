@@ -125,6 +125,23 @@ def test_what_no_host_has_is_refused_with_the_reason(asked: str, code: str, text
     assert text in str(found.value)
 
 
+def test_the_default_partition_has_its_limits_and_whole_hosts_on_a_server() -> None:
+    partition = """[[pool.machine.partition]]
+name = "main"
+hosts = ["all"]
+default = true
+times = { default = "0:05:00", max = "1:00:00" }
+share = "exclusive"
+"""
+    bench = Bench(SITE.replace("[[queue]]", partition + "[[queue]]"))
+    first, second = (submit(bench, "ncpus=1") for _ in range(2))
+    bench.make_pass()
+    assert [record(bench, job).exec_host for job in (first, second)] == ["c1/0", "g1/0"]
+    assert record(bench, first).resources["walltime"] == "00:05:00"
+    with pytest.raises(Refusal, match="partition main: it asks for 7200 s, at most 3600 s"):
+        submit(bench, "ncpus=1,walltime=2:00:00")
+
+
 def test_gpus_stay_given_over_a_snapshot_and_qalter_counts_them() -> None:
     bench = Bench(SITE)
     first = submit(bench, "select=1:ncpus=1:ngpus=3")
