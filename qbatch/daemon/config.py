@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import structs
 
+from qbatch.daemon.core.reservations import windows_from
 from qbatch.daemon.settings import (
     ENFORCED,
     KEYS,
@@ -147,14 +148,15 @@ def _pool(reader: TomlText, table: dict[str, Any], policy: str, place: int, fold
         else:
             path = folder / given
             machine = load_machine(str(path) if path.is_file() or given not in SHIPPED else given)
-        if machine.reservations or machine.server >= 0:
+        if machine.server >= 0:
             raise reader.error(
                 "machine",
-                "reservations and amounts of the server count in a replay only; leave them out "
-                "of the machine of a server",
+                "amounts of the server count in a replay only; leave them out of the machine of a "
+                "server",
                 None if isinstance(given, dict) else given,
                 table,
             )
+        windows_from(machine.reservations, 0, may_overlap=False)
         check_host_names(host.name for host in machine.hosts)
     except InputError as error:
         raise (
@@ -237,6 +239,16 @@ def _check_whole(reader: TomlText, settings: Settings) -> None:
         )
         raise reader.error("executor", text, None, table)
     queues = {queue.name: queue for queue in settings.queues}
+    reserved: set[str] = set()
+    for pool in settings.pools:
+        for kept in pool.machine.reservations if pool.machine is not None else ():
+            if kept.name in queues or kept.name in reserved:
+                text = (
+                    f"a reservation of pool {pool.name} is named {kept.name!r}, as a queue or another "
+                    "reservation is; a reservation is a queue, so give it a name of its own"
+                )
+                raise reader.error("name", text, kept.name)
+            reserved.add(kept.name)
     pools = [pool.name for pool in settings.pools]
     for names in (pools, [queue.name for queue in settings.queues]):
         for place, name in enumerate(names):

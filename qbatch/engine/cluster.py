@@ -222,6 +222,14 @@ class Cluster:
             hosts[THERE, CPUS, host] = 0
         self.closed, self.runs.by_end = closed, None
 
+    def set_reservations(self, machine: Machine, windows: Windows) -> None:
+        """Keep the machine with other reservations, at other times."""
+        rows, before = self.requesting_rows(), self.requests
+        self.machine, self.windows = machine, windows
+        self.requests = RequestBook(machine, windows)
+        if before is not None:
+            self.requests.restore(rows, before.alike(rows), self.job)
+
     def requesting_rows(self) -> Int64Array:
         """Return the rows that wait or can wait again, ascending: on a chunked machine their
         requests are kept."""

@@ -48,6 +48,7 @@ from qbatch.model.events import (
     Forced,
     HostClosed,
     HostOpened,
+    Reserved,
     Returned,
     Submitted,
     Withdrawn,
@@ -87,7 +88,7 @@ class _Happened(NamedTuple):
     ``finished``: rows, ascending; ``ran``: the run times of them that the driver knows.
     ``withdrawn``: rows, ascending. ``returned``: rows of trial runs.  ``hosts``: closings and
     openings, in order.  ``jobs``: arrivals, in order of (submit, number).  ``forced``: starts by an
-    operator.
+    operator.  ``reserved``: the reservations from now on.
     """
 
     finished: tuple[int, ...] = ()
@@ -97,6 +98,7 @@ class _Happened(NamedTuple):
     hosts: Sequence[HostClosed | HostOpened] = ()
     jobs: Sequence[Job] = ()
     forced: Sequence[Forced] = ()
+    reserved: Reserved | None = None
 
 
 _NO_EVENT = _Happened()
@@ -122,6 +124,7 @@ def _sorted_out(events: Iterable[Event]) -> _Happened:
         hosts=hosts,
         jobs=sorted((event.job for event in kinds[Submitted]), key=attrgetter("submit", "number")),
         forced=kinds[Forced],
+        reserved=kinds[Reserved][-1] if kinds[Reserved] else None,
     )
 
 
@@ -130,7 +133,8 @@ class Engine:
 
     ``is_audited``: check the invariants after every round (``AuditError``).  ``may_refuse``:
     whether the policy may refuse a job that the machine could run
-    (:class:`qbatch.planning.policy.Policy`).  ``windows``: when hosts of the machine are reserved.
+    (:class:`qbatch.planning.policy.Policy`).  ``windows``: when hosts of the machine are reserved;
+    they change with its reservations (:class:`qbatch.model.events.Reserved`).
     """
 
     def __init__(
@@ -144,7 +148,8 @@ class Engine:
         self.machine = machine
         self.policy = policy
         self.now: int | None = None
-        reserved = windows_on(machine, windows)
+        self.windows = tuple(windows)
+        reserved = windows_on(machine, self.windows)
         self._turns = deque(reserved.turns())
         self._cluster = Cluster(machine, reserved)
         self._window = ClusterWindow(self._cluster)
@@ -198,7 +203,7 @@ class Engine:
             requeued, stopped, held_back = self._end_quanta(at, happened.returned)
         while self._wake_at and self._wake_at[0] <= at:
             del self._wake_at[0]
-        is_turn = bool(self._turns) and self._turns[0] <= at
+        is_turn = happened.reserved is not None or (bool(self._turns) and self._turns[0] <= at)
         while self._turns and self._turns[0] <= at:
             self._turns.popleft()
         withdrawn, parked, returned, is_changed = _NOTHING, _NOTHING, _NOTHING, False
@@ -273,6 +278,8 @@ class Engine:
         cluster, forced = self._cluster, happened.forced
         withdrawn = self._withdraw_all(happened.withdrawn) if happened.withdrawn else ()
         is_changed = bool(happened.hosts) and self._close_and_open(happened.hosts)
+        if happened.reserved is not None:
+            is_changed = self._reserve(happened.reserved) or is_changed
         is_changed = is_changed or self._is_new_policy or bool(cluster.left_behind) or bool(forced)
         self._is_new_policy = False
         begun = [self._carry_out(Start(each.row, each.allocation)) for each in forced]
@@ -661,6 +668,30 @@ class Engine:
         self._open_hosts = Admission(self.machine, self._cluster.closed)
         return True
 
+    def _reserve(self, event: Reserved) -> bool:
+        """Take over other reservations; return whether the policy has to plan again.
+
+        If the same reservations only go on further into the future, no plan changes that ends
+        before the first new time.
+        """
+        cluster = self._cluster
+        is_same = event.reservations == self.machine.reservations
+        new = set(event.windows).difference(self.windows)
+        self.machine = msgspec.structs.replace(self.machine, reservations=event.reservations)
+        self.windows = event.windows
+        windows = windows_on(self.machine, self.windows)
+        self._turns = deque(turn for turn in windows.turns() if turn > (self.now or 0))
+        cluster.set_reservations(self.machine, windows)
+        self._admission = Admission(self.machine)
+        self._open_hosts = Admission(self.machine, cluster.closed)
+        first = min((window.begin for window in new), default=None)
+        return not is_same or (
+            first is not None
+            and any(
+                start + cluster.job(row).estimate > first for row, start in cluster.promises.items()
+            )
+        )
+
     def _park(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Park jobs that need closed hosts, bring back those that no longer do; return both."""
         cluster = self._cluster
@@ -728,10 +759,12 @@ class Engine:
 
     def _is_too_late(self, job: Job) -> Reason | None:
         """Return that no window of the reservation of a job is left, or None."""
-        number = number_of(self.machine, job) if job.reservation else -1
-        if number < 0 or self.machine.reservations[number].is_flexible:
+        if not job.reservation:
             return None
-        end = self._cluster.windows.last_end(number)
+        number = number_of(self.machine, job)
+        if number >= 0 and self.machine.reservations[number].is_flexible:
+            return None
+        end = self._cluster.windows.last_end(number) if number >= 0 else -1
         if end > (self.now or 0):
             return None
         text = f"its reservation {job.reservation} has no window left"

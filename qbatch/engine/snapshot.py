@@ -9,6 +9,7 @@ refused.
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from typing import Any
 
 import msgspec
@@ -22,11 +23,12 @@ from qbatch.engine.waiting import Waiting
 from qbatch.model.actions import Chunk
 from qbatch.model.errors import InputError
 from qbatch.model.job import Job
-from qbatch.model.machine import Machine
+from qbatch.model.machine import Machine, Reservation
+from qbatch.model.reservations import Window
 from qbatch.planning.policy import Policy, name_of
 from qbatch.planning.view import Run
 
-FORMAT = 7
+FORMAT = 8
 """The version of the body; another one is refused."""
 
 _MARK = b"qbatch engine\n"
@@ -60,6 +62,8 @@ class _Body(msgspec.Struct):
 
     format: int
     machine: str
+    reservations: tuple[Reservation, ...]
+    windows: tuple[Window, ...]
     policy: str
     now: int | None
     columns: _Array
@@ -97,6 +101,8 @@ def dump(engine: Engine) -> bytes:
     body = _Body(
         format=FORMAT,
         machine=_identity(engine.machine),
+        reservations=engine.machine.reservations,
+        windows=engine.windows,
         policy=name_of(engine.policy),
         now=engine.now,
         columns=_Array.of(cluster.table),
@@ -126,12 +132,11 @@ def dump(engine: Engine) -> bytes:
 
 def load(machine: Machine, policy: Policy, data: bytes, *, is_audited: bool = False) -> Engine:
     """Return the engine that was dumped: from here on it behaves exactly, to the bit, as the other
-    would have.
+    would have.  It has the reservations of the other, not those of ``machine``.
 
     Raises:
         InputError: the bytes are damaged, or from another machine, policy or version.
     """
-    engine = Engine(machine, policy, is_audited=is_audited)
     if not data.startswith(_MARK) or len(data) < _START:
         raise InputError("this is not a snapshot of a qbatch engine")
     packed = memoryview(data)[_START:]
@@ -158,6 +163,8 @@ def load(machine: Machine, policy: Policy, data: bytes, *, is_audited: bool = Fa
         raise InputError(
             f"the snapshot is of the policy {body.policy!r}, not of {name_of(policy)!r}"
         )
+    machine = msgspec.structs.replace(machine, reservations=body.reservations)
+    engine = Engine(machine, policy, is_audited=is_audited, windows=body.windows)
     try:
         _restore(engine, body)
     except (IndexError, ValueError, TypeError, OverflowError) as error:
@@ -196,6 +203,7 @@ def _restore(engine: Engine, body: _Body) -> None:
         cluster.requests.restore(cluster.requesting_rows(), body.alike.array(), cluster.job)
     engine.now = body.now
     engine._wake_at = list(body.wake_at)
+    engine._turns = deque(turn for turn in engine._turns if turn > (body.now or 0))
     engine._over = list(body.over)
     engine._is_new_policy = body.is_new_policy
     engine._open_hosts = Admission(engine.machine, cluster.closed)
@@ -205,7 +213,8 @@ def _restore(engine: Engine, body: _Body) -> None:
 
 
 def _identity(machine: Machine) -> str:
-    return hashlib.sha256(msgspec.msgpack.encode(machine.facts())).hexdigest()
+    facts = msgspec.structs.replace(machine, reservations=()).facts()
+    return hashlib.sha256(msgspec.msgpack.encode(facts)).hexdigest()
 
 
 def _written(run: Run) -> _Run:

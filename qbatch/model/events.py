@@ -10,6 +10,8 @@ import msgspec
 
 from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
+from qbatch.model.machine import Reservation
+from qbatch.model.reservations import Window
 
 NO_RUN_TIME = -1
 """The attempt has no valid run time: the job starts again, or its script could not be started."""
@@ -74,5 +76,23 @@ class HostOpened(msgspec.Struct, frozen=True, tag=True):
     host: int
 
 
-Event = Submitted | Finished | Returned | Withdrawn | Forced | Woken | HostClosed | HostOpened
+class Reserved(msgspec.Struct, frozen=True, tag=True):
+    """The machine has these reservations from now on, at these times, in place of all earlier ones
+    (:func:`qbatch.model.reservations.windows_of`)."""
+
+    reservations: tuple[Reservation, ...]
+    windows: tuple[Window, ...]
+
+
+Event = (
+    Submitted
+    | Finished
+    | Returned
+    | Withdrawn
+    | Forced
+    | Woken
+    | HostClosed
+    | HostOpened
+    | Reserved
+)
 """Every event of the engine."""

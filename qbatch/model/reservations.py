@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import combinations
+from itertools import combinations, islice
 from typing import NamedTuple
 
 from qbatch.model.errors import InputError
@@ -31,15 +31,23 @@ class Window(NamedTuple):
 
 
 def windows_of(
-    reservations: Sequence[Reservation], clock: LogClock, until: int
+    reservations: Sequence[Reservation],
+    clock: LogClock,
+    until: int,
+    *,
+    since: int = 0,
+    most: int | None = None,
+    may_overlap: bool = False,
 ) -> tuple[Window, ...]:
-    """Return the windows that begin before an instant and end after second 0 of the log, in order of
-    begin and reservation.
+    """Return the windows that begin before ``until`` and end after ``since``, in order of begin and
+    reservation; of each reservation the first ``most``, or all.
 
     A date and time without an offset is one of the log's zone; without a zone it is UTC.  Where
     clocks go forward, the offset before holds for a time that does not exist; where they go back,
     the first of two instants is taken.  A repetition keeps the time of the day (``hourly``: it
     comes each 3600 s), and begins at or after the end of the one before.
+
+    ``may_overlap``: two reservations that overlap on a host keep each other's jobs from it.
 
     Raises:
         InputError: the log has no ``UnixStartTime``, and a start is a date or a repetition is by
@@ -47,14 +55,19 @@ def windows_of(
             maintenance.
     """
     found = [
-        [
-            Window(begin, begin + kept.duration, number, kept.hosts)
-            for begin in _begins(kept, clock, until)
-            if begin + kept.duration > 0
-        ]
+        list(
+            islice(
+                (
+                    Window(begin, begin + kept.duration, number, kept.hosts)
+                    for begin in _begins(kept, clock, until)
+                    if begin + kept.duration > since
+                ),
+                most,
+            )
+        )
         for number, kept in enumerate(reservations)
     ]
-    for first, second in combinations(range(len(found)), 2):
+    for first, second in () if may_overlap else combinations(range(len(found)), 2):
         one, other = reservations[first], reservations[second]
         if one.is_maintenance or other.is_maintenance or set(one.hosts).isdisjoint(other.hosts):
             continue

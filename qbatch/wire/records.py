@@ -211,6 +211,42 @@ class Queues(Record, frozen=True):
     server: str = ""
 
 
+class ReservationRecord(Record, frozen=True):
+    """One reservation.
+
+    ``name``: that of its queue; ``id``: with the server.  ``state``: ``confirmed``, ``running`` or
+    ``over``.  ``start``, ``end``: of the present or next time.  ``owner``: empty if it is of the
+    configuration.  ``title``, ``resources``: as its owner gave them.  ``procs``: of its hosts.
+    """
+
+    name: str
+    id: str
+    pool: str
+    state: str
+    hosts: tuple[str, ...]
+    start: int | None
+    end: int | None
+    duration: int
+    repeat: str = ""
+    users: tuple[str, ...] = ()
+    owner: str = ""
+    title: str = ""
+    resources: dict[str, str] = {}
+    made: int | None = None
+    is_maintenance: bool = False
+    is_flexible: bool = False
+    procs: int = 0
+
+
+class Reservations(Record, frozen=True):
+    """Reservations in order of their next start."""
+
+    reservations: tuple[ReservationRecord, ...]
+    errors: tuple[ErrorRecord, ...] = ()
+    now: int = 0
+    server: str = ""
+
+
 class HostRecord(Record, frozen=True):
     """One host.  ``state``: free, job-busy, job-exclusive, offline (drained) or down.  ``jobs``:
     those that run there.
@@ -218,7 +254,8 @@ class HostRecord(Record, frozen=True):
     ``queue``: the jobs that wait for this host, in the policy's order; None if the policy has no
     queue for each host.  ``has_other_pools``: whether the server has hosts of other pools.
     ``resources`` and ``resources_used``: named amounts that the host has, and that its jobs have;
-    ``features``: what jobs may ask it to have.
+    ``features``: what jobs may ask it to have.  ``reservations``: those of the host that are not
+    over.
     """
 
     name: str
@@ -236,6 +273,7 @@ class HostRecord(Record, frozen=True):
     resources: dict[str, int] = {}
     resources_used: dict[str, int] = {}
     features: tuple[str, ...] = ()
+    reservations: tuple[str, ...] = ()
 
     @property
     def own_queue(self) -> str:

@@ -286,6 +286,38 @@ class HostControl(Command, frozen=True):
     comment: str | None = None
 
 
+class Reserve(Command, frozen=True):
+    """Keep hosts for the jobs of a queue of the reservation's own, or for maintenance.
+
+    ``hosts``: their names, folded or not; or ``resources``: what the hosts must hold together, as
+    ``-l`` of a job.  ``start``: now if None.  ``duration``: in microseconds.  ``repeat``: ``hourly``,
+    ``daily``, ``weekday``, ``weekend``, ``weekly``, or empty.  ``users``: those who may submit;
+    none: the asker.  ``is_flexible``: its jobs may also use other hosts, and run before and after
+    it.  ``ignores_jobs``: also hosts with jobs that may run into it.  Maintenance needs an
+    operator.  Gives ``ReservationRecord``.
+    """
+
+    role = "anyone"
+    duration: Whole
+    hosts: tuple[str, ...] = ()
+    resources: dict[str, str] = {}
+    start: Whole | None = None
+    name: str = ""
+    title: str = ""
+    repeat: str = ""
+    users: tuple[str, ...] = ()
+    pool: str = ""
+    is_maintenance: bool = False
+    is_flexible: bool = False
+    ignores_jobs: bool = False
+
+
+class Unreserve(Command, frozen=True):
+    """End reservations, and the jobs in their queues.  Gives ``Outcomes``."""
+
+    reservations: tuple[str, ...]
+
+
 class PolicySet(Command, frozen=True):
     """Set the policy of a pool (of all pools if none is named) until the configuration names
     another.  Running jobs run on; promises end.  ``is_dry_run``: only describe what would become of
@@ -355,6 +387,12 @@ class HostStatus(Question, frozen=True):
 
     answer = "long"
     hosts: tuple[str, ...] = ()
+
+
+class ReservationStatus(Question, frozen=True):
+    """Ask for reservations (all if none is named): gives ``Reservations``."""
+
+    reservations: tuple[str, ...] = ()
 
 
 class ServerStatus(Question, frozen=True):

@@ -185,7 +185,7 @@ def test_another_format_is_refused_by_name() -> None:
     start = snapshot._START
     other = msgspec.msgpack.encode({**msgspec.msgpack.decode(data[start:]), "format": 2})
     with pytest.raises(
-        InputError, match="the snapshot has format 2; this version of qbatch reads 7"
+        InputError, match="the snapshot has format 2; this version of qbatch reads 8"
     ):
         snapshot.load(
             machine, load_policy("fcfs"), snapshot._MARK + hashlib.sha256(other).digest() + other

@@ -3,7 +3,15 @@ effects on its dependents."""
 
 from __future__ import annotations
 
-from qbatch.daemon.core import accounting, dependencies, faults, run_limits, slots, steps
+from qbatch.daemon.core import (
+    accounting,
+    dependencies,
+    faults,
+    reservations,
+    run_limits,
+    slots,
+    steps,
+)
 from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import (
@@ -330,6 +338,8 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
             array.failed += status != 0
             if array.live == 0:
                 finish(core, core.jobs[job.sequence], 1 if array.failed else 0, doomed)
+    elif core.queues[job.queue].reservation:
+        reservations.left(core, job.queue)
 
 
 def delete(

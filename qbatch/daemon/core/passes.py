@@ -13,11 +13,11 @@ from operator import attrgetter
 import msgspec
 from msgspec.structs import force_setattr
 
-from qbatch.daemon.core import accounting, flow, run_limits
+from qbatch.daemon.core import accounting, flow, reservations, run_limits
 from qbatch.daemon.core.emulation import fate_of
 from qbatch.daemon.core.faults import status_of
 from qbatch.daemon.core.job import BY_POLICY, BatchJob, BatchState, FinalState
-from qbatch.daemon.core.state import Core, PoolState
+from qbatch.daemon.core.state import RENEWAL, Core, PoolState
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.model.actions import Action, Break, Promise, Reject, Resize, Resume, Start, Suspend
 from qbatch.model.events import Returned, Woken
@@ -96,6 +96,9 @@ def _has_more(core: Core) -> bool:
 def _take_due(core: Core) -> None:
     while core.calendar and core.calendar[0][0] <= core.now:
         due, _, what, sequence, member, attempt = heapq.heappop(core.calendar)
+        if what == RENEWAL:
+            reservations.renew_if_due(core, sequence, due)
+            continue
         job = core.find(JobKey(sequence, member))
         if job is None:
             continue

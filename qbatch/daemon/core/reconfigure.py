@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import attrgetter
 
-from qbatch.daemon.core import run_limits
+import msgspec
+
+from qbatch.daemon.core import reservations, run_limits
 from qbatch.daemon.core.job import BatchJob, BatchState
-from qbatch.daemon.core.state import Core, PoolState, QueueState, machine_of, places_of
+from qbatch.daemon.core.state import (
+    Core,
+    PoolState,
+    QueueState,
+    ReservationState,
+    machine_of,
+    places_of,
+)
 from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.admission import refusal
@@ -52,6 +61,7 @@ def reconfigure(core: Core, settings: Settings) -> Steps[None]:
         for name, pool in found
         if name in new and _hosts(new[name]) == _hosts(pool.settings)
     }
+    _check_reservations(core, settings, set(kept))
     _check(core, settings, set(kept))
     pools = [
         kept[each.name] if each.name in kept else PoolState(each, core.load_policy(each.policy))
@@ -91,12 +101,19 @@ def reconfigure(core: Core, settings: Settings) -> Steps[None]:
     for pool, configured in zip(pools, settings.pools, strict=True):
         pool.settings = configured
     core.host_places = places_of(settings)
+    reserved = {name: queue for name, queue in old.items() if queue.reservation}
     core.queues = {}
     for place, each in enumerate(settings.queues, 1):
         queue = old.get(each.name) or QueueState(each, place, 0, each.enabled, each.started, {}, {})
         # It stays opened or closed as it was by hand.
         queue.settings, queue.place, queue.pool = each, place, pool_of[each.name]
         core.queues[each.name] = queue
+    for name, queue in reserved.items():
+        if queue.settings.pool in places:
+            queue.pool = places[queue.settings.pool]
+            core.queues[name] = queue
+    for number, pool in enumerate(pools):
+        _reserve_again(core, number, pool)
     core.prepared.clear()
     core.asked.clear()
     for name, policy in others.items():
@@ -111,6 +128,22 @@ def reconfigure(core: Core, settings: Settings) -> Steps[None]:
         if is_out and job.state is BatchState.QUEUED:
             run_limits.enter(core, job)
     yield from run_limits.recount(core, limits)
+
+
+def _reserve_again(core: Core, number: int, pool: PoolState) -> None:
+    """Keep the reservations that users made, and take those of the new machine file."""
+    machine = machine_of(pool.settings)
+    others = {kept.name: kept for kept in machine.reservations}
+    for made in pool.reservations:
+        if made.is_configured and made.kept != others.get(made.kept.name):
+            made.kept, made.is_over = msgspec.structs.replace(made.kept, hosts=()), True
+    there = {made.kept.name for made in pool.reservations}
+    pool.reservations += [
+        ReservationState(kept) for name, kept in others.items() if name not in there
+    ]
+    reservations.drop_over(core, pool)
+    if pool.reservations or pool.machine.reservations:
+        reservations.renew(core, number)
 
 
 def _check(core: Core, settings: Settings, same: set[str]) -> None:
@@ -133,13 +166,14 @@ def _check(core: Core, settings: Settings, same: set[str]) -> None:
             )
     names = {each.name for each in settings.queues}
     for name, queue in core.queues.items():
-        if queue.total and name not in names:
+        if queue.total and name not in names and not queue.reservation:
             raise InputError(
                 f"queue {name} cannot go while it has {queue.total} jobs; move or delete them first"
             )
     machines = {pool.name: machine_of(pool) for pool in settings.pools}
     queues = {queue.name: settings.pool_of(queue).name for queue in settings.queues}
     pools = {name: core.pools[queue.pool].settings.name for name, queue in core.queues.items()}
+    queues |= {name: pools[name] for name, queue in core.queues.items() if queue.reservation}
     stay = {name for name, pool in pools.items() if queues.get(name) == pool and pool in same}
     if stay == set(core.queues):
         return
@@ -159,6 +193,35 @@ def _check(core: Core, settings: Settings, same: set[str]) -> None:
             raise InputError(
                 f"job {core.id_of(job.key)} could no longer run: {reason.text}; delete or alter it "
                 "first"
+            )
+
+
+def _check_reservations(core: Core, settings: Settings, same: set[str]) -> None:
+    """Refuse settings that take hosts or names away from reservations that users made, or from jobs
+    of reservations; the pools ``same`` keep their hosts."""
+    names = {each.name for each in settings.queues}
+    new = {pool.name: machine_of(pool).reservations for pool in settings.pools}
+    for pool in core.pools:
+        own = pool.settings.name
+        made = [each.kept for each in pool.reservations if not (each.is_configured or each.is_over)]
+        taken = names.union(each.name for each in new.get(own, ()))
+        for kept in made:
+            if own not in same:
+                raise InputError(
+                    f"pool {own}: it has the reservation {kept.name}, and the configuration changes "
+                    f"its hosts; delete the reservation first (pbs_rdel {kept.name})"
+                )
+            if kept.name in taken:
+                raise InputError(
+                    f"pool {own}: a user made a reservation {kept.name}; choose another name for "
+                    "the new queue or reservation"
+                )
+        reservations.windows_from((*made, *new.get(own, ())), core.now, may_overlap=False)
+    for name, queue in core.queues.items():
+        if queue.total and queue.reservation and queue.settings.pool not in same:
+            raise InputError(
+                f"the reservation {name} cannot go while it has {queue.total} jobs; move or delete "
+                "them first"
             )
 
 
@@ -193,7 +256,7 @@ def _hosts(pool: Pool) -> tuple[object, ...]:
         pool.hosts,
         pool.single_host,
         pool.spans,
-        pool.machine,
+        pool.machine and msgspec.structs.replace(pool.machine, reservations=()),
         pool.executor,
         pool.address,
         pool.directory,

@@ -22,8 +22,8 @@ from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.engine import Engine
 from qbatch.model.events import Event
 from qbatch.model.job import Job
-from qbatch.model.machine import Machine
-from qbatch.planning.policy import Policy, name_of
+from qbatch.model.machine import Machine, Reservation
+from qbatch.planning.policy import Policy, check_resources, name_of
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, format_id, parse_id
 from qbatch.wire.records import JobRecord
@@ -38,6 +38,10 @@ LOG_NUMBER = "log_number"
 REFUSED_FOR = 1_000_000
 """Microseconds after which a refused job of a source counts as ended; without them, time could
 stand still."""
+
+RENEWAL = "reservations"
+"""The entry of the calendar at which the reservations of a pool are renewed; it has the number of
+the pool in place of that of a job."""
 
 MOST_ENDINGS = 200_000
 """Exit statuses of ended jobs that are kept for dependencies."""
@@ -213,6 +217,7 @@ class QueueState(msgspec.Struct, gc=False):
     """The state of a queue: enabled, started, jobs by state, jobs by user.
 
     ``place``: its number in the configuration, from 1, which a policy sees as the queue of a job.
+    ``reservation``: the name of the reservation to which it belongs, or empty.
     """
 
     settings: Queue
@@ -222,6 +227,7 @@ class QueueState(msgspec.Struct, gc=False):
     started: bool
     counts: dict[BatchState, int]
     users: dict[str, int]
+    reservation: str = ""
 
     @property
     def total(self) -> int:
@@ -256,11 +262,33 @@ class RunLimit(msgspec.Struct):
     waiting: list[tuple[int, int, int]] = []
 
 
+class ReservationState(msgspec.Struct):
+    """A reservation, and how it was made (:mod:`.reservations`).
+
+    ``kept``: what the engine gets; it has no hosts any more when the reservation was deleted.
+    ``uid``: of its owner, -1 if it is of the machine file.  ``title``, ``resources``: as its owner
+    gave them.  ``is_over``: it has no time left.
+    """
+
+    kept: Reservation
+    owner: str = ""
+    uid: int = -1
+    made: int | None = None
+    title: str = ""
+    resources: dict[str, str] = {}
+    is_over: bool = False
+
+    @property
+    def is_configured(self) -> bool:
+        return self.uid < 0
+
+
 class PoolState:
     """One pool: its machine, its engine, and the events for the next pass.
 
     ``chosen``: the policy that was set on the live server in place of the configured one, as the
-    user named it; or empty.
+    user named it; or empty.  ``machine``: with the reservations that the engine has after its next
+    pass.  ``renewal``: when these get further times (:mod:`.reservations`).
     """
 
     def __init__(self, settings: Pool, policy: Policy) -> None:
@@ -268,7 +296,11 @@ class PoolState:
         self.policy = policy
         self.chosen = ""
         self.machine = machine_of(settings)
-        self.engine = Engine(self.machine, policy)
+        check_resources(policy, self.machine)
+        # The engine has no reservations before the first instant.
+        self.engine = Engine(msgspec.structs.replace(self.machine, reservations=()), policy)
+        self.reservations = [ReservationState(each) for each in self.machine.reservations]
+        self.renewal: int | None = None
         self.by_row: list[BatchJob | None] = []
         self.pending: dict[JobKey, Job] = {}
         self.running: dict[JobKey, BatchJob] = {}
@@ -358,6 +390,11 @@ class Core:
             self.queues[queue.name] = QueueState(
                 queue, place, pool, queue.enabled, queue.started, {}, {}
             )
+        for number, state in enumerate(self.pools):
+            if state.reservations:
+                for each in state.reservations:
+                    self.open_queue(number, each.kept)
+                self.renew_at(number, 0)
 
     # Finding things
 
@@ -436,6 +473,27 @@ class Core:
                 yield job
 
     # Changing things
+
+    def open_queue(self, number: int, kept: Reservation) -> None:
+        """Give a reservation of a pool its queue, with the walltime of the default queue;
+        maintenance has none."""
+        if kept.is_maintenance or kept.name in self.queues:
+            return
+        settings = Queue(
+            name=kept.name,
+            pool=self.pools[number].settings.name,
+            users=kept.users,
+            default_walltime=self.queues[self.settings.default_queue].settings.default_walltime,
+        )
+        place = len(self.settings.queues) + 1
+        self.queues[kept.name] = QueueState(
+            settings, place, number, True, True, {}, {}, reservation=kept.name
+        )
+
+    def renew_at(self, number: int, at: int) -> None:
+        """Let the reservations of a pool be renewed at an instant, and at no other one."""
+        self.pools[number].renewal = at
+        self.at(at, RENEWAL, JobKey(number, PLAIN))
 
     def number_of(self, name: str) -> int:
         """Return the number by which policies know a user, group or queue."""

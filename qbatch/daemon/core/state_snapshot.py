@@ -15,7 +15,7 @@ import msgspec
 from qbatch.daemon.core import slots
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import BatchJob, BatchState, Prepared
-from qbatch.daemon.core.state import ArrayState, Core, RunLimit, SourceState
+from qbatch.daemon.core.state import ArrayState, Core, ReservationState, RunLimit, SourceState
 from qbatch.daemon.settings import Settings
 from qbatch.engine import snapshot
 from qbatch.model.errors import InputError
@@ -41,6 +41,8 @@ class PoolSnapshot(msgspec.Struct, array_like=True):
     comments: dict[int, str]
     shut: list[int]
     down: list[int]
+    reservations: list[ReservationState]
+    renewal: int | None
 
 
 class CoreSnapshot(msgspec.Struct):
@@ -125,6 +127,8 @@ def dump(core: Core) -> bytes:
                 pool.host_comments,
                 sorted(pool.shut),
                 sorted(pool.down),
+                pool.reservations,
+                pool.renewal,
             )
             for pool in core.pools
         },
@@ -165,6 +169,7 @@ def load(data: bytes | memoryview, settings: Settings, policy_of: Callable[[str]
     except msgspec.MsgspecError as error:
         raise InputError(f"the snapshot cannot be read: {error}") from error
     core = Core(settings, policy_of)
+    _load_reservations(core, state)
     _load_tables(core, state)
     for pool in core.pools:
         configured, chosen = state.chosen.get(pool.settings.name, ("", ""))
@@ -188,6 +193,22 @@ def load(data: bytes | memoryview, settings: Settings, policy_of: Callable[[str]
             key: job for key, job in found.items() if job is not None and job.key in pool.running
         }
     return core
+
+
+def _load_reservations(core: Core, state: CoreSnapshot) -> None:
+    """Take the reservations of the snapshot, with their queues, in place of those of the machine
+    files."""
+    for name in [name for name, queue in core.queues.items() if queue.reservation]:
+        del core.queues[name]
+    for number, pool in enumerate(core.pools):
+        saved = state.pools.get(pool.settings.name)
+        if saved is not None:
+            pool.reservations, pool.renewal = saved.reservations, saved.renewal
+            kept = tuple(each.kept for each in pool.reservations)
+            pool.machine = msgspec.structs.replace(pool.machine, reservations=kept)
+        for each in pool.reservations:
+            if each.kept.name in state.queues:
+                core.open_queue(number, each.kept)
 
 
 def _load_tables(core: Core, state: CoreSnapshot) -> None:

@@ -231,7 +231,7 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     """Read a specification for a queue, and refuse all that depends on neither the moment nor the
     user."""
     _check_texts(spec)
-    asked = _asked(core, spec, queue)
+    asked = asked_of(core, spec, queue)
     indices: tuple[int, ...] = ()
     slot_limit = None
     if spec.array:
@@ -265,7 +265,7 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     )
 
 
-def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
+def asked_of(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     """Return what the resources of a specification ask for; refuse those that the queue or its
     hosts do not have."""
     known = queue.settings.name, spec.is_torque, *spec.resources.items()
@@ -301,6 +301,7 @@ def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         resources=total_of(placed),
         placing=demand.placing,
         is_exclusive=demand.is_exclusive,
+        reservation=queue.reservation,
     )
     if has_limits(pool.machine):
         whole = JobRequest(request.chunks, request.placing, request.is_exclusive)

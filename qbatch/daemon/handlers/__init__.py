@@ -7,10 +7,10 @@ a file, an ``await``, or a handler's own check of permission: all go through :mo
 package ``questions`` answers requests that only ask.
 """
 
-from qbatch.daemon.handlers import alter, jobs, server, submit
+from qbatch.daemon.handlers import alter, jobs, reservations, server, submit
 from qbatch.daemon.handlers.verbs import require_handlers
 from qbatch.wire.requests import Command
 
-__all__ = ["alter", "jobs", "server", "submit"]
+__all__ = ["alter", "jobs", "reservations", "server", "submit"]
 
 require_handlers(Command)

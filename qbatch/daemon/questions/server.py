@@ -20,6 +20,7 @@ from qbatch.daemon.connection import ConnectedClient
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.core.records import assigned, host_records, queue_record, running_jobs
+from qbatch.daemon.core.reservations import find, record_of
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.core.submission import check_server
 from qbatch.daemon.handlers.verbs import handles
@@ -98,6 +99,32 @@ def host_status(
     ]
     return records.Hosts(
         hosts=found, errors=tuple(errors), now=service.now, server=service.settings.name
+    )
+
+
+@handles(requests.ReservationStatus)
+def reservation_status(
+    service: Service, client: ConnectedClient, request: requests.ReservationStatus
+) -> records.Reservations:
+    """Show the named reservations, or all (pbs_rstat)."""
+    core = service.core
+    found, errors = [], []
+    if request.reservations:
+        for name in request.reservations:
+            try:
+                found.append(record_of(core, *find(core, name)))
+            except Refusal as error:
+                errors.append(error.record)
+    else:
+        found = [
+            record_of(core, number, made)
+            for number, pool in enumerate(core.pools)
+            for made in pool.reservations
+            if not made.is_over
+        ]
+    found.sort(key=lambda record: (record.start or 0, record.name))
+    return records.Reservations(
+        reservations=tuple(found), errors=tuple(errors), now=service.now, server=core.settings.name
     )
 
 
