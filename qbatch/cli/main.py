@@ -49,6 +49,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "queue": ("qbatch.cli.control:queue", "Open and close queues."),
     "hosts": ("qbatch.cli.server:hosts", "Show the hosts."),
     "host": ("qbatch.cli.control:host", "Drain hosts, take them down, or bring them back."),
+    "reserve": (
+        "qbatch.cli.reservations:reserve",
+        "Keep hosts for the jobs of a queue of their own.",
+    ),
+    "maintenance": (
+        "qbatch.cli.reservations:maintenance",
+        "Keep hosts free of jobs for some time.",
+    ),
+    "reservations": ("qbatch.cli.reservations:reservations", "Show reservations, or end them."),
     "time": ("qbatch.cli.server:time", "Control scaled and virtual time."),
     "config": ("qbatch.cli.config:app", "Check, show and explain the configuration."),
     "reload": ("qbatch.cli.server:reload", "Make the daemon read its configuration again."),

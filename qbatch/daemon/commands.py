@@ -32,6 +32,9 @@ COMMANDS = (
     "qrun",
     "qterm",
     "qmgr",
+    "pbs_rsub",
+    "pbs_rstat",
+    "pbs_rdel",
 )
 """The commands that are put on PATH; only these, so that no other program of this installation
 hides the user's own."""

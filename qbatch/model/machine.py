@@ -96,7 +96,8 @@ class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Hosts, by their indices, that only the jobs which name it may use, for some time.
 
     ``start``: an ISO time, or seconds of the log, as ``--from`` takes them. ``duration``: in
-    microseconds. ``repeat``: one of ``REPEATS``, or empty: once.  ``users``: those who may name it;
+    microseconds. ``repeat``: one of ``REPEATS``, or empty: once.  ``times``: how often it comes, if
+    it repeats (0: for ever).  ``users``: those who may name it;
     empty: all. ``is_maintenance``: no job runs there, and it may overlap others. ``is_flexible``:
     its jobs may also use other hosts, and run before and after it.
     """
@@ -109,6 +110,7 @@ class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
     users: tuple[str, ...] = ()
     is_maintenance: bool = False
     is_flexible: bool = False
+    times: int = 0
 
 
 class Machine(msgspec.Struct, frozen=True, dict=True):

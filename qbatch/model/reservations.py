@@ -59,7 +59,7 @@ def windows_of(
             islice(
                 (
                     Window(begin, begin + kept.duration, number, kept.hosts)
-                    for begin in _begins(kept, clock, until)
+                    for begin in islice(_begins(kept, clock, until), kept.times or None)
                     if begin + kept.duration > since
                 ),
                 most,

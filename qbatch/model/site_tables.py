@@ -31,7 +31,7 @@ _RESOURCE_KEYS = ("name", "kind", "types", "total")
 _KINDS = ("host", "server")
 _PARTITION_KEYS = ("name", "hosts", "default", "times", "sizes", "share")
 _TIMES, _SIZES = ("default", "max"), ("min_hosts", "max_hosts", "max_memory_per_cpu")
-_RESERVATION_KEYS = ("name", "hosts", "start", "duration", "repeat", "users", "flags")
+_RESERVATION_KEYS = ("name", "hosts", "start", "duration", "repeat", "times", "users", "flags")
 _FLAGS = ("maint", "flex")
 _SECOND = 1_000_000
 
@@ -169,6 +169,7 @@ def read_reservations(
                 tuple(users),
                 "maint" in flags,
                 "flex" in flags,
+                reader.whole(table, "times", 1) or 0,
             )
         )
     return tuple(found)
@@ -224,6 +225,7 @@ def site_tables(machine: Machine) -> list[tuple[str, dict[str, Any]]]:
                     "start": float(kept.start) if is_number else datetime.fromisoformat(kept.start),
                     "duration": kept.duration // _SECOND,
                     "repeat": kept.repeat or None,
+                    "times": kept.times or None,
                     "users": list(kept.users) or None,
                     "flags": [name for name, is_set in flags if is_set] or None,
                 },

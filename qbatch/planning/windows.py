@@ -31,6 +31,15 @@ class Windows(NamedTuple):
         own = self.table[OVER, self.table[RESERVED] == number]
         return int(own.max(initial=-1))
 
+    def next_begin(self, number: int, now: int) -> int | None:
+        """Return when a reservation begins next; None if a window of it holds this instant, or none
+        is left."""
+        begin, over, other = self.table
+        own = other == number
+        if ((begin <= now) & (now < over) & own).any() or not (own & (begin > now)).any():
+            return None
+        return int(begin[own & (begin > now)].min())
+
     def keeping_out(self, number: int, host: int, start: int, end: int) -> int:
         """Return the reservation that keeps a job of reservation ``number`` (-1: none) from a host
         over ``[start, end)``; -1: no other does."""

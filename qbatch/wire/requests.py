@@ -290,11 +290,12 @@ class Reserve(Command, frozen=True):
     """Keep hosts for the jobs of a queue of the reservation's own, or for maintenance.
 
     ``hosts``: their names, folded or not; or ``resources``: what the hosts must hold together, as
-    ``-l`` of a job.  ``start``: now if None.  ``duration``: in microseconds.  ``repeat``: ``hourly``,
-    ``daily``, ``weekday``, ``weekend``, ``weekly``, or empty.  ``users``: those who may submit;
-    none: the asker.  ``is_flexible``: its jobs may also use other hosts, and run before and after
-    it.  ``ignores_jobs``: also hosts with jobs that may run into it.  Maintenance needs an
-    operator.  Gives ``ReservationRecord``.
+    ``-l`` of a job.  ``start``: if None, it begins ``delay`` from now.  ``delay``, ``duration``: in
+    microseconds.  ``repeat``: ``hourly``, ``daily``, ``weekday``, ``weekend``, ``weekly``, or empty;
+    ``times``: how often (0: for ever).  ``users``: those who may submit; none: the asker.
+    ``is_flexible``: its jobs may also use other hosts, and run before and after it.
+    ``ignores_jobs``: also hosts with jobs that may run into it.  Maintenance needs an operator.
+    Gives ``ReservationRecord``.
     """
 
     role = "anyone"
@@ -302,9 +303,11 @@ class Reserve(Command, frozen=True):
     hosts: tuple[str, ...] = ()
     resources: dict[str, str] = {}
     start: Whole | None = None
+    delay: Whole = 0
     name: str = ""
     title: str = ""
     repeat: str = ""
+    times: Whole = 0
     users: tuple[str, ...] = ()
     pool: str = ""
     is_maintenance: bool = False

@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from qbatch.cli.pbs.text import MICROSECONDS, ctime
 from qbatch.wire.attributes import JOB_ATTRIBUTES, PLACE_OF
-from qbatch.wire.records import DEFAULT_PROJECT, HostRecord, JobRecord, QueueRecord, ServerRecord
+from qbatch.wire.records import (
+    DEFAULT_PROJECT,
+    HostRecord,
+    JobRecord,
+    QueueRecord,
+    ReservationRecord,
+    ServerRecord,
+)
 from qbatch.wire.resources import format_duration, format_size
 
 _STATE_COUNTS = {
@@ -32,6 +39,13 @@ _FIRST_VARIABLES = [
 _LAST_VARIABLES = ("PBS_O_QUEUE", "PBS_O_HOST")
 _MOST_NUMBERS = 1000
 _TORQUE_STATES = {"F": "C", "X": "C", "M": "C", "B": "R", "U": "S"}
+RESERVATION_STATES = {
+    "confirmed": ("CO", "RESV_CONFIRMED"),
+    "running": ("RN", "RESV_RUNNING"),
+    "over": ("FN", "RESV_FINISHED"),
+}
+"""How PBS writes the state of a reservation: in a table, and in full."""
+
 _ARRAY_COUNTS = (("Queued", "QHW"), ("Running", "RSU"), ("Exiting", "E"), ("Expired", "XF"))
 
 
@@ -350,12 +364,37 @@ def host_attributes(host: HostRecord) -> list[Attribute]:
             ),
             ("resources_assigned", "vmem", "0kb"),
             ("queue", "", host.own_queue),
+            ("resv", "", ", ".join(host.reservations)),
             ("resv_enable", "", True),
             ("sharing", "", "default_shared"),
             ("comment", "", host.comment),
             ("qbatch_queue", "", ", ".join(host.queue or ())),
         ]
     )
+
+
+def reservation_attributes(kept: ReservationRecord, server: str) -> list[Attribute]:
+    """Return the attributes of a reservation that ``pbs_rstat -f`` shows."""
+    nodes = "+".join(f"({host})" for host in kept.hosts)
+    rows: list[tuple[str, str, object]] = [
+        ("Reserve_Name", "", kept.title or "NULL"),
+        ("Reserve_Owner", "", f"{kept.owner}@localhost" if kept.owner else ""),
+        ("reserve_state", "", RESERVATION_STATES[kept.state][1]),
+        ("reserve_start", "", None if kept.start is None else ctime(kept.start)),
+        ("reserve_end", "", None if kept.end is None else ctime(kept.end)),
+        ("reserve_duration", "", kept.duration // MICROSECONDS),
+        ("queue", "", "" if kept.is_maintenance else kept.name),
+        ("Resource_List", "ncpus", kept.procs),
+        ("Resource_List", "nodect", len(kept.hosts)),
+        *(("Resource_List", name, value) for name, value in kept.resources.items()),
+        ("resv_nodes", "", nodes),
+        ("Authorized_Users", "", ",".join(kept.users)),
+        ("server", "", server),
+        ("ctime", "", None if kept.made is None else ctime(kept.made)),
+        ("qbatch_repeat", "", kept.repeat),
+        ("qbatch_maintenance", "", True if kept.is_maintenance else None),
+    ]
+    return _attributes(rows)
 
 
 def torque_host_attributes(host: HostRecord, now: int) -> list[Attribute]:

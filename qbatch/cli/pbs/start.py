@@ -28,6 +28,7 @@ SHARED = {
         ("qdel", "qhold", "qrls", "qmove", "qorder", "qrerun", "qrun", "qmsg", "qsig"),
         "job_commands",
     ),
+    **dict.fromkeys(("pbs_rsub", "pbs_rstat", "pbs_rdel"), "reservations"),
     **dict.fromkeys(("qenable", "qdisable", "qstart", "qstop", "qterm"), "server_commands"),
 }
 """Commands that share a module; each other command has a module of its own."""

@@ -519,7 +519,12 @@ def host_records(core: Core) -> list[HostRecord]:
             for place, _, _, *amounts in amounts_of(job.present.allocation):
                 for name, amount in zip(pool.machine.resources, amounts, strict=False):
                     named[place][name] = named[place].get(name, 0) + amount
-        queues = tuple(name for name, queue in core.queues.items() if queue.pool == number)
+        queues = tuple(
+            name
+            for name, queue in core.queues.items()
+            if queue.pool == number and not queue.reservation
+        )
+        reserved = [each.kept for each in pool.reservations if not each.is_over]
         for place, host in enumerate(pool.settings.hosts):
             cpus_used, memory_used = used[place]
             if place in pool.down:
@@ -551,6 +556,9 @@ def host_records(core: Core) -> list[HostRecord]:
                 resources=dict(host.resources),
                 resources_used={name: named[place].get(name, 0) for name, _ in host.resources},
                 features=host.features,
+                reservations=tuple(
+                    f"{kept.name}.{core.settings.name}" for kept in reserved if place in kept.hosts
+                ),
             )
             found.append(record)
     return found

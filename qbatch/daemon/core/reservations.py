@@ -151,8 +151,8 @@ def find(core: Core, name: str) -> tuple[int, ReservationState]:
             if made.kept.name == short:
                 return number, made
             names.append(made.kept.name)
-    text = f"Unknown Reservation Id {short[:80]}{suggestion(short[:80], names)}"
-    raise Refusal("unknown-reservation", text)
+    known = f" (known: {', '.join(names[:20])})" if names else ""
+    raise Refusal("unknown-reservation", f"Unknown Reservation Id {short[:80]}{known}")
 
 
 def hosts_named(pool: PoolState, names: tuple[str, ...]) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ def reserve(core: Core, actor: Actor, request: requests.Reserve) -> ReservationR
             "Unauthorized Request: maintenance, and hosts whose jobs may run into a reservation, "
             "are for operators",
         )
-    start = core.now if request.start is None else request.start
+    start = core.now + request.delay if request.start is None else request.start
     _check_request(core, request, start)
     time = Time(start, start + request.duration)
     name = request.name or f"{'M' if request.is_maintenance else 'R'}{core.next_sequence}"
@@ -63,6 +63,7 @@ def reserve(core: Core, actor: Actor, request: requests.Reserve) -> ReservationR
         users=() if request.is_maintenance else request.users or (actor.user,),
         is_maintenance=request.is_maintenance,
         is_flexible=request.is_flexible,
+        times=request.times,
     )
     made = ReservationState(
         kept, actor.user, actor.uid, core.now, request.title, dict(request.resources)
@@ -117,6 +118,10 @@ def _check_request(core: Core, request: requests.Reserve, start: int) -> None:
         raise Refusal(
             "bad-value",
             f"{word!r} is no repetition{suggestion(word, REPEATS)} (known: {', '.join(REPEATS)})",
+        )
+    if request.times < 0 or (request.times and not request.repeat):
+        raise Refusal(
+            "bad-value", "a number of times goes with a repetition, and is at least 1; give both"
         )
     if request.name and not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,14}", request.name):
         raise Refusal(

@@ -47,7 +47,7 @@ from qbatch.planning.resources.host_profile import HostProfile
 from qbatch.planning.resources.pool import PoolModel
 from qbatch.planning.resources.pool_plan import PoolPlan
 from qbatch.planning.view import Named, Plan, Profile, Reserved, ResourceModel, View, jobs_of
-from qbatch.planning.windows import blocked_hosts
+from qbatch.planning.windows import blocked_hosts, number_of
 
 _fits_any, _start_host = entry_to(host_pass.fits_any), entry_to(host_pass.start_host)
 
@@ -239,11 +239,15 @@ def kept_out(view: View, by: str, job: Job) -> Reason | None:
     free = view.free, view.free_memory, *view.free_resources
     if not blocked or not place_chunks(view.machine, free, job):
         return None
+    numbers = {"procs": job.procs, "hosts": len(blocked)}
+    begin = view.windows.next_begin(number_of(view.machine, job), view.now)
+    if begin is not None:
+        wait = begin - view.now
+        text = f"its reservation {job.reservation} begins in {wait / 1e6:.15g} s"
+        return Reason("reserved", by, text, numbers | {"begins_in": wait})
     names = ", ".join(fold_names([view.machine.hosts[host].name for host in sorted(blocked)]))
     text = f"it would fit now, but reservations keep it from {names} during its estimate"
-    if job.reservation:
-        text = f"its reservation {job.reservation} keeps it from {names} now"
-    return Reason("reserved", by, text, {"procs": job.procs, "hosts": len(blocked)})
+    return Reason("reserved", by, text, numbers)
 
 
 def are_loose(view: View) -> bool:

@@ -24,7 +24,7 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ReservationRecord
 from qbatch.wire.requests import PolicySet, Reserve, Unreserve
 from tests.daemon.core.driver import ALICE, BOB, ROOT, SECOND, Bench, forecast_of
-from tests.daemon.core.test_slots import record, submit
+from tests.daemon.core.test_slots import record
 
 SITE = """
 executor = "emulated"
@@ -111,7 +111,7 @@ def test_a_reservation_is_kept_only_if_its_hosts_are_free() -> None:
         made(bench, hosts=("n1",))
     assert made(bench, hosts=("n1",), after=500).hosts == ("n1",)
     assert made(bench, resources={"select": "2:ncpus=8"}).hosts == ("n3", "n4")
-    with pytest.raises(Refusal, match="the 0 hosts that are free .* do not hold the request"):
+    with pytest.raises(Refusal, match=r"the 0 hosts that are free .* do not hold the request"):
         made(bench, resources={"select": "1:ncpus=8"})
     assert made(bench, ROOT, hosts=("n1",), ignores_jobs=True).hosts == ("n1",)
     with pytest.raises(Refusal, match="n3 is not free"):
