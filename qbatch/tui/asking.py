@@ -19,8 +19,8 @@ from qbatch.tui.board import Board
 from qbatch.tui.live import Live
 from qbatch.tui.query import Query
 from qbatch.tui.source import MonitorSource
-from qbatch.wire.records import Forecasts, JobRecord, Jobs, ShadowRecord, Shadows
-from qbatch.wire.requests import Forecast, History, Shadow
+from qbatch.wire.records import Forecasts, JobRecord, Jobs, Reservations, ShadowRecord, Shadows
+from qbatch.wire.requests import Forecast, History, ReservationStatus, Shadow
 
 Answered = Callable[[str], None]
 """A function that is called with the name of a panel when its answer has arrived."""
@@ -131,6 +131,7 @@ class Asking:
             pace.ask(lambda: self._ask_history(answered, more))
 
     async def _ask_forecasts(self, answered: Answered) -> None:
+        self.board.take_reservations(await self.source.ask(ReservationStatus(), Reservations))
         self.board.take_forecasts(await self.source.ask(Forecast(limit=MOST_TO_COME), Forecasts))
 
     async def _ask_history(self, answered: Answered, after: str = "") -> None:

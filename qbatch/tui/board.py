@@ -24,6 +24,8 @@ from qbatch.wire.records import (
     HostRecord,
     JobRecord,
     QueueRecord,
+    ReservationRecord,
+    Reservations,
     ServerRecord,
 )
 from qbatch.wire.resources import parse_duration
@@ -54,6 +56,7 @@ class Board:
         self.events: deque[EventRecord] = deque(maxlen=MOST_EVENTS)
         self.series = Series()
         self.forecasts: Forecasts | None = None
+        self.reservations: tuple[ReservationRecord, ...] = ()
         self.number = 0
         self.ended = 0
         self.is_stale = False
@@ -156,6 +159,11 @@ class Board:
                 self.waiting[each.job] = job
         self.changed.add("forecasts")
 
+    def take_reservations(self, reservations: Reservations) -> None:
+        """Set the reservations with their present or next times."""
+        self.reservations = reservations.reservations
+        self.changed.add("forecasts")
+
     def more_waiting(self, jobs: Iterable[JobRecord]) -> None:
         """Add another page of waiting jobs."""
         for job in jobs:
@@ -256,7 +264,15 @@ class Board:
         Panels are drawn line by line, at different times, while events arrive: they need data that
         does not change.
         """
-        for name in ("window", "server", "number", "ended", "is_stale", "forecasts"):
+        for name in (
+            "window",
+            "server",
+            "number",
+            "ended",
+            "is_stale",
+            "forecasts",
+            "reservations",
+        ):
             setattr(self, name, getattr(other, name))
         self.queues, self.running, self.waiting = (
             dict(other.queues),

@@ -299,7 +299,9 @@ class Live:
             self._later(self.load(board))
         elif event.kind in ("host", "queue"):
             self._want(board, event.kind, event.host)
-        elif event.kind == "moved":  # the event has the counts of the destination queue
+        elif (
+            event.kind in ("reserved", "unreserved") or event.kind == "moved"
+        ):  # each reservation is a queue
             self._want(board, "queue", "")
         if event.record is not None and event.record.is_array and event.kind != "ended":
             self._want(board, "array", event.job)

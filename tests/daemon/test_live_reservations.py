@@ -68,7 +68,8 @@ def test_the_commands_of_pbs_make_show_and_end_reservations(tmp_path: Path) -> N
             "Resv ID         Queue         User     State             Start / Duration / End"
         )
         assert re.fullmatch(
-            r"R2\.qbatch       R2            root     CO    Dec 31 2029 23:59 / 60 / Jan 01 2030 00:00", lines[2]
+            r"R2\.qbatch       R2            root     CO    Dec 31 2029 23:59 / 60 / Jan 01 2030 00:00",
+            lines[2],
         )
         full = daemon.run("pbs_rstat", "-f", "R1").stdout
         for line in (

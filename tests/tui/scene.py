@@ -23,6 +23,8 @@ from qbatch.wire.records import (
     Outcomes,
     OutputFiles,
     QueueRecord,
+    ReservationRecord,
+    Reservations,
     ServerRecord,
     ShadowRecord,
     Shadows,
@@ -36,6 +38,7 @@ from qbatch.wire.requests import (
     JobOutput,
     JobStatus,
     Request,
+    ReservationStatus,
     Shadow,
     Trail,
 )
@@ -182,6 +185,7 @@ class Scene:
         self.refusal: Refusal | None = None
         self.failing: set[str] = set()
         self.output = "/nonexistent/output"
+        self.reservations: tuple[ReservationRecord, ...] = ()
         self._clock = clock
         self.board = Board()
 
@@ -221,6 +225,8 @@ class Scene:
         if self.refusal is not None:
             raise self.refusal
         match request:
+            case ReservationStatus():
+                return Reservations(reservations=self.reservations)
             case Forecast():
                 return FORECASTS
             case History():

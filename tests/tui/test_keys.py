@@ -27,7 +27,8 @@ from qbatch.tui.screens.job import JobScreen
 from qbatch.tui.screens.questions import Ask, Choose, Confirm
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
-from tests.tui.scene import NOW, Scene, job, requests_of
+from qbatch.wire.records import ReservationRecord, Reservations
+from tests.tui.scene import MINUTE, NOW, Scene, job, requests_of
 
 Play = Callable[[Monitor, Scene, Pilot[Any]], Awaitable[None]]
 
@@ -416,6 +417,37 @@ def test_the_timeline_moves_and_zooms() -> None:
         await press(pilot, "up", "k", "down", "down", "enter")
         assert isinstance(app.screen, JobScreen)
         assert app.screen.job == job
+
+    play(steps)
+
+
+def test_the_timeline_shows_reservations_between_running_jobs_and_those_to_come() -> None:
+    kept = ReservationRecord(
+        name="course",
+        id="course.qbatch",
+        pool="cluster",
+        state="confirmed",
+        hosts=("n1",),
+        start=NOW + 20 * MINUTE,
+        end=NOW + 40 * MINUTE,
+        duration=20 * MINUTE,
+        procs=16,
+    )
+
+    async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
+        scene.reservations = (kept,)
+        timeline = app.query_one(Timeline)
+        await press(pilot, "2")
+        timeline.board.take_reservations(Reservations(reservations=(kept,)))
+        timeline.show()
+        lines = ["".join(part.text for part in timeline.line(number)) for number in range(12)]
+        place = next(number for number, line in enumerate(lines) if line.startswith("course"))
+        assert lines[place].startswith("course  reserve   16 ")
+        assert "░░░" in lines[place]
+        assert all("╌" not in line for line in lines[:place])
+        timeline.cursor = place - 1
+        await press(pilot, "enter")
+        assert not isinstance(app.screen, JobScreen)
 
     play(steps)
 

@@ -64,6 +64,7 @@ command ignores or refuses it."""
 TAKEN = ("", "Ignored.")
 
 FLAGS = {
+    "--hosts": "Reserve the named hosts for maintenance.",
     "--quote": "Ask what would become of the job, and submit nothing.",
     "--help": "Show this page.",
     "--version": "Print the version of PBS that the command follows.",

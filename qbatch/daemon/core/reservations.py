@@ -1,6 +1,6 @@
 """The reservations of a server: those of its machine files, and those that its users make.
 
-Each is a queue of its own, whose jobs are the only ones on its hosts at its times.  The pool's
+Each is a queue of its own, and its jobs are the only ones on its hosts at its times.  The pool's
 engine gets all of them, with their times, as one event; a reservation that goes on for ever gets
 further times when half of those are past.
 """

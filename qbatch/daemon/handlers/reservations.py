@@ -28,8 +28,8 @@ def reserve(core: Core, actor: Actor, request: requests.Reserve) -> ReservationR
     if (request.is_maintenance or request.ignores_jobs) and not is_operator(actor):
         raise Refusal(
             "not-permitted",
-            "Unauthorized Request: maintenance, and hosts whose jobs may run into a reservation, "
-            "are for operators",
+            "Unauthorized Request: only operators make maintenance, and reservations that "
+            "running jobs may run into",
         )
     start = core.now + request.delay if request.start is None else request.start
     _check_request(core, request, start)

@@ -1,5 +1,5 @@
-"""The near future: running jobs until their walltimes, expected and promised starts (dashed), and
-the line of now."""
+"""The near future: running jobs until their walltimes, reservations (dotted), expected and promised
+starts (dashed), and the line of now."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ class TimelineBar(NamedTuple):
     future job.
 
     ``danger``: the state of its deadline (:func:`qbatch.tui.panels.jobs.danger_of`).
+    ``is_reservation``: it is a reservation, by its name, with the processors of its hosts.
     """
 
     job: str
@@ -68,6 +69,7 @@ class TimelineBar(NamedTuple):
     is_stopped: bool = False
     deadline: int | None = None
     danger: str | None = None
+    is_reservation: bool = False
 
 
 class Timeline(DrawnPanel):
@@ -119,18 +121,36 @@ class Timeline(DrawnPanel):
                 )
                 bars.append(TimelineBar(*own, each.deadline, danger_of(each, end)))
         bars.sort(key=lambda bar: (bar.end, bar.job))
-        self._bars = bars + self._to_come(now)
+        self._bars = bars + self._reserved() + self._to_come(now)
         self.cursor = next(
             (place for place, bar in enumerate(self._bars) if bar.job == job), self.cursor
         )
         self.cursor = max(min(self.cursor, len(self._bars) - 1), 0)
         # Without a chosen span, show most of the bars.
-        last = max((bar.end - now for bar in self._bars[: max(self.lines - 1, 4)]), default=0)
+        first = [bar for bar in self._bars if not bar.is_reservation][: max(self.lines - 1, 4)]
+        last = max((bar.end - now for bar in first), default=0)
         fitting = next((span for span in _SPANS if span >= last / (1 - _BEHIND)), _SPANS[-1])
         self._shown_span = self._span or fitting
         self.measure(self.columns, len(self._bars) + 1)
         self.border_subtitle = f"the next {short_span(round(self._shown_span * (1 - _BEHIND)))}"
         self.refresh()
+
+    def _reserved(self) -> list[TimelineBar]:
+        """Return the present or next time of each reservation."""
+        return [
+            TimelineBar(
+                each.name,
+                "nobody" if each.is_maintenance else "reserved",
+                each.procs,
+                each.start,
+                each.end,
+                None,
+                is_running=False,
+                is_reservation=True,
+            )
+            for each in self.board.reservations
+            if each.start is not None and each.end is not None
+        ]
 
     def _to_come(self, now: int) -> list[TimelineBar]:
         """Return the waiting jobs with an expected or promised start, the earliest first."""
@@ -197,6 +217,8 @@ class Timeline(DrawnPanel):
                 cells.append(("◆", self.tone("accent")))
             elif at == deadline:
                 cells.append(("┃", self.tone(bar.danger or "good")))
+            elif is_bar and bar.is_reservation:
+                cells.append(("░", self.tone("muted")))
             elif is_bar and bar.is_running:
                 cells.append(("▒" if bar.is_stopped else "█" if at < now else "▬", colour))
             elif is_bar:
@@ -248,5 +270,5 @@ class Timeline(DrawnPanel):
         self.show()
 
     def action_open(self) -> None:
-        if self.current:
+        if self.current and not self._bars[self.cursor].is_reservation:
             self.post_message(self.Opened(self.current))

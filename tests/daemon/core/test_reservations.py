@@ -1,4 +1,5 @@
-"""Reservations of a server: who may have which hosts when, what users make, what stays after a crash."""
+"""Reservations of a server: which jobs have which hosts when, what users make, what a crash
+leaves."""
 
 from __future__ import annotations
 
@@ -132,7 +133,7 @@ def test_a_reservation_is_kept_only_if_its_hosts_are_free() -> None:
         ({"hosts": ("n1",), "name": "batch"}, "a queue or a reservation batch already"),
         ({"hosts": ("n1",), "name": "a b"}, "is no name of a reservation"),
         ({"resources": {"select": "9:ncpus=8", "place": "scatter"}}, "can never run in queue R1"),
-        ({"hosts": ("n1",), "is_maintenance": True}, "are for operators"),
+        ({"hosts": ("n1",), "is_maintenance": True}, "only operators make maintenance"),
         ({"hosts": ("n1",), "pool": "x"}, "there is no pool 'x'"),
     ],
 )
@@ -322,16 +323,19 @@ GPU_SITE = """
 [[{table}host]]
 name = "n[1-3]"
 cpus = 8
+
 [[{table}host]]
 name = "g[1-2]"
 cpus = 8
 resources = {{ gpu = 4 }}
+
 [[{table}reservation]]
 name = "course"
 hosts = ["n1", "g1"]
 start = 300
 duration = 400
 repeat = "hourly"
+
 [[{table}reservation]]
 name = "down"
 hosts = ["all"]
