@@ -172,39 +172,41 @@ def hosts_named(pool: PoolState, names: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(sorted({places[name] for name in names}))
 
 
-def free_hosts(
+def busy_hosts(
     pool: PoolState, time: Time, *, is_maintenance: bool = False, ignores_jobs: bool = False
-) -> set[int]:
-    """Return the hosts that are free for a reservation at a time: open ones that are in no other
-    one, and on which no job runs that may run into it.
+) -> dict[int, str]:
+    """Return the hosts that are not free for a reservation at a time, with the reason: they are
+    offline, another one has them, or a job there may run into it.
 
     Maintenance may take hosts that are offline or reserved.
     """
-    busy = set() if is_maintenance else set(pool.shut)
+    busy = {} if is_maintenance else dict.fromkeys(pool.shut, "it is offline")
     for window in windows_from([each.kept for each in pool.reservations], time.begin):
         if window.begin < time.end and not is_maintenance:
-            busy.update(window.hosts)
-    if not ignores_jobs:
-        for run in pool.engine.view().running.values():
-            if run.expected_end > time.begin:
-                busy.update(host for chunk in run.allocation for host in chunk.hosts)
-    return set(range(len(pool.machine.real_hosts))) - busy
+            name = pool.reservations[window.reservation].kept.name
+            busy |= dict.fromkeys(window.hosts, f"the reservation {name} has it")
+    for run in () if ignores_jobs else pool.engine.view().running.values():
+        if run.expected_end > time.begin:
+            text = f"a job may run there until {moment(run.expected_end)}"
+            busy |= {host: text for chunk in run.allocation for host in chunk.hosts}
+    return busy
 
 
-def check_free(pool: PoolState, hosts: tuple[int, ...], free: set[int], time: Time) -> None:
+def check_free(pool: PoolState, hosts: tuple[int, ...], busy: dict[int, str], time: Time) -> None:
     """Refuse a reservation of hosts that are not free at its time."""
-    busy = [pool.machine.hosts[host].name for host in hosts if host not in free]
-    if busy:
+    taken = [host for host in hosts if host in busy]
+    if taken:
+        names = fold_names([pool.machine.hosts[host].name for host in taken])
         raise Refusal(
             "reservation-denied",
-            f"{', '.join(fold_names(busy))} {'is' if len(busy) == 1 else 'are'} not free from "
-            f"{moment(time.begin)} for {span(time.end - time.begin)}: jobs may run into that time, "
-            "or it is reserved or offline; choose another time or other hosts (--ignore-jobs: "
-            "jobs may run into it)",
+            f"{', '.join(names)} {'is' if len(taken) == 1 else 'are'} not free from "
+            f"{moment(time.begin)} for {span(time.end - time.begin)}: "
+            f"{pool.machine.hosts[taken[0]].name}: {busy[taken[0]]}; choose another time or other "
+            "hosts",
         )
 
 
-def hosts_for(pool: PoolState, request: Job, free: set[int], time: Time) -> tuple[int, ...]:
+def hosts_for(pool: PoolState, request: Job, busy: dict[int, str], time: Time) -> tuple[int, ...]:
     """Return some of the hosts that are free at a time: they hold a request together.
 
     Raises:
@@ -212,14 +214,13 @@ def hosts_for(pool: PoolState, request: Job, free: set[int], time: Time) -> tupl
     """
     machine = msgspec.structs.replace(pool.machine, reservations=())
     there = [
-        [amount if host in free or host == machine.server else 0 for host, amount in enumerate(row)]
-        for row in machine.there
+        [0 if host in busy else amount for host, amount in enumerate(row)] for row in machine.there
     ]
     found = {host for chunk in place_chunks(machine, there, request) for host in chunk.hosts}
     if not found:
         raise Refusal(
             "reservation-denied",
-            f"the {len(free)} hosts that are free from {moment(time.begin)} for "
+            f"the {len(machine.real_hosts) - len(busy)} hosts that are free from {moment(time.begin)} for "
             f"{span(time.end - time.begin)} do not hold the request; choose another time or ask "
             "for less",
         )

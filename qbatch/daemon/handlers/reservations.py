@@ -44,16 +44,16 @@ def reserve(core: Core, actor: Actor, request: requests.Reserve) -> ReservationR
             f"pool {pool.settings.name} does not place jobs on hosts, so none of them can be "
             "reserved; give it several hosts, or one with memory, without spans or single_host",
         )
-    free = reservations.free_hosts(
+    busy = reservations.busy_hosts(
         pool, time, is_maintenance=request.is_maintenance, ignores_jobs=request.ignores_jobs
     )
     if names:
         hosts = reservations.hosts_named(pool, names)
-        reservations.check_free(pool, hosts, free, time)
+        reservations.check_free(pool, hosts, busy, time)
     else:
         queue = QueueState(Queue(name=name), 0, number, True, True, {}, {})
         asked = submission.asked_of(core, Spec(resources=request.resources), queue).request
-        hosts = reservations.hosts_for(pool, asked, free, time)
+        hosts = reservations.hosts_for(pool, asked, busy, time)
     kept = Reservation(
         name=name,
         hosts=hosts,

@@ -108,14 +108,16 @@ def test_a_reservation_is_kept_only_if_its_hosts_are_free() -> None:
     bench = bench_of()
     whole_host(bench, 500, hosts=2)
     bench.make_pass()
-    with pytest.raises(Refusal, match=r"n1 is not free from .* for 0:01:40: jobs may run into"):
+    with pytest.raises(
+        Refusal, match=r"n1 is not free from .* for 0:01:40: n1: a job may run there until 19"
+    ):
         made(bench, hosts=("n1",))
     assert made(bench, hosts=("n1",), after=500).hosts == ("n1",)
     assert made(bench, resources={"select": "2:ncpus=8"}).hosts == ("n3", "n4")
     with pytest.raises(Refusal, match=r"the 0 hosts that are free .* do not hold the request"):
         made(bench, resources={"select": "1:ncpus=8"})
     assert made(bench, ROOT, hosts=("n1",), ignores_jobs=True).hosts == ("n1",)
-    with pytest.raises(Refusal, match="n3 is not free"):
+    with pytest.raises(Refusal, match="n3: the reservation R3 has it"):
         made(bench, hosts=("n3",), after=199)
     assert made(bench, hosts=("n3",), after=200).hosts == ("n3",)
 
