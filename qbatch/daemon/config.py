@@ -148,16 +148,8 @@ def _pool(reader: TomlText, table: dict[str, Any], policy: str, place: int, fold
         else:
             path = folder / given
             machine = load_machine(str(path) if path.is_file() or given not in SHIPPED else given)
-        if machine.server >= 0:
-            raise reader.error(
-                "machine",
-                "amounts of the server count in a replay only; leave them out of the machine of a "
-                "server",
-                None if isinstance(given, dict) else given,
-                table,
-            )
         windows_from(machine.reservations, 0, may_overlap=False)
-        check_host_names(host.name for host in machine.hosts)
+        check_host_names(host.name for host in machine.real_hosts)
     except InputError as error:
         raise (
             error if isinstance(given, dict) else reader.error("machine", str(error), given, table)

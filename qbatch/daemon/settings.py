@@ -313,10 +313,10 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
 def pool_on(machine: Machine, name: str, policy: str, runtime: str = "walltime") -> Pool:
     """Return the pool of all hosts of a machine file, scheduled as in a replay on that machine."""
-    is_single = machine.single_host or len(machine.hosts) == 1
+    is_single = machine.single_host or len(machine.real_hosts) == 1
     return Pool(
         name=name,
-        hosts=machine.hosts,
+        hosts=machine.real_hosts,
         policy=policy,
         single_host=is_single,
         spans=not is_single,

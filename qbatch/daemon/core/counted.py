@@ -1,5 +1,5 @@
-"""What the hosts of a pool count beyond processors and memory: GPUs and other named resources of a
-machine file, and features.
+"""What a pool counts beyond processors and memory: GPUs and other named resources of its hosts,
+their features, and amounts of the whole server (licences).
 
 ``ngpus`` (OpenPBS) and ``gpus`` (Torque) ask for the resource ``gpu``.  Its type is
 ``accelerator_model=a100``, or the property ``a100`` of Torque's ``nodes=``.
@@ -7,11 +7,13 @@ machine file, and features.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from qbatch.model.job import SERVER, ChunkRequest
 from qbatch.model.machine import Machine
 from qbatch.wire.errors import Refusal
-from qbatch.wire.resources import ChunkOf
+from qbatch.wire.resources import ChunkOf, parse_select
 
 GPU = "gpu"
 GPU_NAMES = ("ngpus", "gpus")
@@ -48,7 +50,7 @@ def counted_of(machine: Machine, chunk: ChunkOf) -> Counted:
     features: list[str] = []
     kind = ""
     for name, value in chunk.other.items():
-        if name not in names:
+        if name not in names or name in server_names(machine):
             continue
         if name == _TYPE or f"{GPU}:{name}" in machine.resources:
             kind = value if name == _TYPE else name
@@ -60,6 +62,34 @@ def counted_of(machine: Machine, chunk: ChunkOf) -> Counted:
     if kind and amounts.get(GPU):
         amounts[f"{GPU}:{kind}"] = amounts[GPU]
     return Counted(tuple((name, many) for name, many in amounts.items() if many), tuple(features))
+
+
+def server_names(machine: Machine) -> frozenset[str]:
+    """Return the names of what the whole server has."""
+    last = machine.hosts[machine.server] if machine.server >= 0 else None
+    return frozenset(name for name, _ in last.resources) if last is not None else frozenset()
+
+
+def server_chunk(machine: Machine, resources: Mapping[str, str]) -> ChunkRequest | None:
+    """Return the chunk of what a job asks the whole server for (``-l matlab=2``), None for nothing.
+
+    Raises:
+        Refusal: an amount is not a whole number, or it is inside ``select``.
+    """
+    names = server_names(machine)
+    for chunk in parse_select(resources["select"]) if names and "select" in resources else ():
+        for name in names.intersection(chunk.other):
+            raise Refusal(
+                "not-in-chunk",
+                f"{name} cannot be inside select: it is of the whole server; write -l "
+                f"{name}={chunk.other[name][:20]} next to it",
+            )
+    amounts = tuple(
+        (name, many)
+        for name, text in resources.items()
+        if name in names and (many := _whole(name, text))
+    )
+    return ChunkRequest(1, 0, 0, SERVER, amounts) if amounts else None
 
 
 def gpus_of(machine: Machine, chunk: ChunkOf) -> int:

@@ -66,7 +66,9 @@ def _on_hosts(core: Core, job: BatchJob) -> Reason:
     """Return how a job runs, or why it is suspended, in server time."""
     pool, attempt = core.pool_of(job), job.present
     hosts = ", ".join(
-        pool.machine.hosts[place].name for place, _, _ in islice(parts_of(attempt.allocation), 8)
+        pool.machine.hosts[place].name
+        for place, _, _ in islice(parts_of(attempt.allocation), 8)
+        if place != pool.machine.server
     )
     lived = attempt.ran(core.now)
     ran, most = format_duration(lived), format_duration(job.prepared.walltime)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from qbatch.daemon.core import accounting, admission, dependencies, flow
-from qbatch.daemon.core.counted import counted_names, counted_of
+from qbatch.daemon.core.counted import counted_names, counted_of, server_chunk
 from qbatch.daemon.core.job import USER_HOLD, BatchJob, BatchState, Listed, Prepared, hold_bits
 from qbatch.daemon.core.state import (
     LOG_NUMBER,
@@ -291,6 +291,8 @@ def asked_of(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     _check_limits(queue, demand.procs, demand.memory, walltime)
     # A chunk that asks for a host is placed before one that can go anywhere.
     placed = sorted(_chunks(demand, pool, settings.name), key=lambda chunk: chunk.host < 0)
+    if (of_server := server_chunk(pool.machine, spec.resources)) is not None:
+        placed.append(of_server)
     request = Job(
         number=0,
         submit=0,
@@ -326,7 +328,7 @@ def _chunks(demand: Demand, pool: PoolState, queue: str) -> Iterator[ChunkReques
     Unknown hosts are refused, as are certain, different and whole hosts in a pool that does not
     place chunks on hosts.
     """
-    hosts, is_chunked = pool.machine.hosts, pool.machine.chunked
+    hosts, is_chunked = pool.machine.real_hosts, pool.machine.chunked
     if demand.is_exclusive and not is_chunked:
         raise Refusal(
             "unsupported",

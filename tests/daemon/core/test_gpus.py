@@ -157,3 +157,45 @@ def test_gpus_stay_given_over_a_snapshot_and_qalter_counts_them() -> None:
     assert found is not None
     assert full_record(bench.core, found).resources["ngpus"] == "4"
     assert breaches(bench.core) == []
+
+
+LICENCES = SITE.replace(
+    "[[pool.machine.host]]",
+    '[[pool.machine.resource]]\nname = "matlab"\nkind = "server"\ntotal = 3\n[[pool.machine.host]]',
+    1,
+)
+
+
+def test_licences_are_of_the_whole_server() -> None:
+    bench = Bench(LICENCES)
+    jobs = [
+        submit(bench, "select=2:ncpus=2,place=scatter,matlab=2"),
+        submit(bench, "ncpus=1,matlab=2"),
+        submit(bench, "ncpus=1,matlab=1"),
+        submit(bench, "ncpus=1"),
+    ]
+    bench.make_pass()
+    assert [bench.state(job) for job in jobs] == ["R", "Q", "R", "R"]
+    shown = record(bench, jobs[0])
+    assert shown.exec_vnode == "(c1:ncpus=2)+(g1:ncpus=2)"
+    assert shown.resources["matlab"] == "2"
+    assert [host.name for host in host_records(bench.core)] == ["c1", "g1", "g2"]
+    again = Bench(LICENCES)
+    again.core = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
+    again.do(ALICE, Delete(jobs=(jobs[0],)))
+    again.wait(0)
+    assert again.state(jobs[1]) == "R"
+    assert breaches(again.core) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("ncpus=1,matlab=4", "needs 4 matlab of the server, which has 3"),
+        ("ncpus=1,matlab=x", "is not a whole number"),
+        ("select=1:ncpus=1:matlab=1", "matlab cannot be inside select"),
+    ],
+)
+def test_licences_that_there_are_not_are_refused(asked: str, said: str) -> None:
+    with pytest.raises(Refusal, match=said):
+        submit(Bench(LICENCES), asked)
