@@ -121,13 +121,21 @@ class Experiment:
                 for name, count in self.resources.not_counted.items()
                 if count
             ]
-            names = [bool(each.reservation) for each in self.resources.requests]
-            count = int(np.array([*names, False])[self.resources.of].sum())
-            if count and not self.machine.reservations:
-                notes.append(
-                    f"{self.resources.path}: {count:,} lines name a reservation, which does not "
-                    "count: the machine has none"
-                )
+            asked = self.resources.requests
+            for noun, there, names in (
+                ("partition", self.machine.partitions, [bool(each.partitions) for each in asked]),
+                (
+                    "reservation",
+                    self.machine.reservations,
+                    [bool(one.reservation) for one in asked],
+                ),
+            ):
+                count = int(np.array([*names, False])[self.resources.of].sum())
+                if count and not there:
+                    notes.append(
+                        f"{self.resources.path}: {count:,} lines name a {noun}, which does not "
+                        "count: the machine has none"
+                    )
         if work.requests and (count := int((work.request < 0).sum())):
             notes.append(
                 f"{count:,} of {len(work):,} jobs have no line with resources: they ask for their "

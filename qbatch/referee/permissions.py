@@ -33,7 +33,7 @@ def admitted(
     """Return what partitions say of a job, by what it had: hosts, processors and bytes of all, and
     by its requested time in microseconds."""
     named = partitions_of(machine, request.partitions)
-    if not named and request.partitions:
+    if not named and request.partitions and machine.partitions:
         unknown = ", ".join(request.partitions)
         why = f"names the partition {unknown}, which the machine does not have"
         return Admitted(request.partitions, request.is_exclusive, why)

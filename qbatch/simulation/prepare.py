@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from itertools import compress
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -84,6 +85,7 @@ def prepare(
     submit_s, run_s = np.asarray(log["submit"]), run_times(log)
     procs = np.asarray(log.procs)
     if resources is not None:
+        resources = _on(machine, resources)
         procs = _of_requests(resources, [each.procs for each in resources.requests], procs)
     reasons = reasons_to_skip(log, machine, procs)
     skipped = {name: len(rows) for name, rows in reasons.items()}
@@ -145,9 +147,6 @@ def prepare(
     columns: dict[str, Any] = {}
     if resources is not None:
         requests, of = resources.requests, resources.of[rows]
-        if not machine.reservations:  # those of a log do not count then
-            requests = tuple(msgspec.structs.replace(each, reservation="") for each in requests)
-            resources = resources._replace(requests=requests)
         if has_limits(machine):
             requests, of = in_partitions(machine, requests, of, procs[rows], estimate)
             resources = resources._replace(requests=requests)
@@ -189,6 +188,15 @@ def prepare(
         deadline=deadline,
         **columns,
     )
+
+
+def _on(machine: Machine, resources: ResourceRows) -> ResourceRows:
+    """Return what jobs ask for of a machine: one without partitions or reservations does not count
+    those of a log."""
+    lacks = [not machine.reservations, not machine.partitions]
+    nothing = dict(compress((("reservation", ""), ("partitions", ())), lacks))
+    requests = tuple(msgspec.structs.replace(each, **nothing) for each in resources.requests)
+    return resources._replace(requests=requests)
 
 
 def in_partitions(

@@ -19,7 +19,9 @@ import numpy as np
 
 from qbatch.distribution import install_command
 from qbatch.model.errors import InputError, UsageError, suggestion
+from qbatch.model.machine import Machine
 from qbatch.workloads.header import Header, machine_procs, readable
+from qbatch.workloads.side_file import SideText
 
 if TYPE_CHECKING:
     import pandas
@@ -63,7 +65,10 @@ class Log:
 
     ``bad_rows``: the number of unreadable rows; ``bad_lines`` and ``bad_reasons``: the lines of the
     first of them, and why.  ``part_lines`` and ``part_jobs``: the lines and job numbers of rows
-    that were left out, as parts of checkpointed jobs (:mod:`.checkpoints`).
+    that were left out, as parts of checkpointed jobs (:mod:`.checkpoints`).  ``side``: the side file
+    of what the jobs ask for beyond the fields (:mod:`.resource_rows`), None if there is none.
+    ``machine``: that of a generated log, on which the jobs of its side file run; None: the header
+    has a number of processors.
     """
 
     name: str
@@ -78,6 +83,8 @@ class Log:
     user_names: dict[int, str] = field(default_factory=dict)
     part_lines: Column = field(default_factory=lambda: np.zeros(0, np.int32))
     part_jobs: Column = field(default_factory=lambda: np.zeros(0, np.int32))
+    side: SideText | None = None
+    machine: Machine | None = None
 
     def __len__(self) -> int:
         return len(self.line)
