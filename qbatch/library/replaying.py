@@ -103,6 +103,7 @@ def replay(
     load: float = 1.0,
     deadlines: str | os.PathLike[str] | None = None,
     resources: str | os.PathLike[str] | None = None,
+    outages: str | os.PathLike[str] | None = None,
     closed: bool = False,
     by: Sequence[str] = (),
     driver: str = "auto",
@@ -135,6 +136,8 @@ def replay(
         resources: a side file of nodes, memory, GPUs and partitions by job number (CSV); the
             machine file has ``schema = 2``. A log that was read with its side file, imported from
             a table or generated as a cluster already knows its own.
+        outages: a file of the spans in which hosts take no further jobs (CSV ``host,start,end``, in
+            seconds of the log or ISO times); jobs that run there continue.
         closed: users wait for their jobs before they submit the next.
         by: breakdowns to keep in the record: ``month``, ``user``, ``size``, ...
         driver: loop that runs the jobs: ``auto``, ``compiled`` or ``engine``; the schedules are the
@@ -178,7 +181,14 @@ def replay(
     )
     hosts = _machine(whole.log, procs, machine)
     requests = _requests(whole.log, resources, hosts)
-    experiment = experiment_of(whole.log, hosts, options, _deadlines(whole, deadlines), requests)
+    experiment = experiment_of(
+        whole.log,
+        hosts,
+        options,
+        _deadlines(whole, deadlines),
+        requests,
+        None if outages is None else os.fspath(outages),
+    )
     experiment = experiment.closed() if closed else experiment
     schedules, submit = [], experiment.work.submit
     shown = {"is_quiet": not progress, "is_anywhere": "ipykernel" in sys.modules}

@@ -6,11 +6,8 @@ The rules are those of docs/design.md, "The meaning of one instant".
 
 from __future__ import annotations
 
-import math
-from datetime import UTC, datetime
 from itertools import compress
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 import numpy as np
@@ -23,7 +20,7 @@ from qbatch.model.record import MICROSECONDS, Int64Array, LogClock, Workload
 from qbatch.planning.partitions import default_time, has_limits, limited
 from qbatch.workloads import Log, machine_procs
 from qbatch.workloads.estimates import read_estimates
-from qbatch.workloads.log import cancelled_rows, used_procs
+from qbatch.workloads.log import cancelled_rows, log_second, used_procs
 from qbatch.workloads.resource_rows import ResourceRows
 from qbatch.workloads.unfinished import unfinished_of
 
@@ -91,9 +88,9 @@ def prepare(
     skipped = {name: len(rows) for name, rows in reasons.items()}
     keep = np.ones(len(log), np.bool_)
     if options.since is not None:
-        keep &= submit_s >= _log_second(options.since, clock, log.name, "--from")
+        keep &= submit_s >= log_second(options.since, clock, log.name, "--from")
     if options.before is not None:
-        keep &= submit_s < _log_second(options.before, clock, log.name, "--to")
+        keep &= submit_s < log_second(options.before, clock, log.name, "--to")
     for rows in reasons.values():
         keep[rows] = False
     rows = np.flatnonzero(keep)[: options.first]
@@ -106,7 +103,7 @@ def prepare(
     submit = _microseconds(submit_s[rows], log.name, "submit")
     counted = submit >= submit[0] + round(options.warmup * MICROSECONDS)
     if options.counted_from is not None:
-        counted &= submit_s[rows] >= _log_second(options.counted_from, clock, log.name, "--warmup")
+        counted &= submit_s[rows] >= log_second(options.counted_from, clock, log.name, "--warmup")
     submitted, submit = submit, _scaled(submit, options.load)
     deadline = np.broadcast_to(np.int64(-1), len(rows))
     if deadlines is not None:
@@ -290,37 +287,6 @@ def reasons_to_skip(
             found[name] = rows
         keep &= ~bad
     return found
-
-
-def _log_second(text: str, clock: LogClock, name: str, option: str) -> float:
-    """Return the log second of a number or an ISO time (read in the log's zone if it names
-    none)."""
-    try:
-        second = float(text)
-        if math.isfinite(second):
-            return second
-    except ValueError:
-        pass
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(
-            f"{option} {text!r}: neither seconds of the log nor an ISO time such as "
-            "1996-11-01T08:00"
-        ) from None
-    if clock.unix_start is None:
-        raise UsageError(
-            f"{option} {text!r}: {name} has no UnixStartTime in its header; give seconds of the log"
-        )
-    if when.tzinfo is None:
-        try:
-            when = when.replace(tzinfo=ZoneInfo(clock.zone) if clock.zone else UTC)
-        except (OSError, ValueError, KeyError):
-            raise UsageError(
-                f"{option} {text!r}: the log's time zone {clock.zone!r} is not known; write an "
-                "offset, such as +01:00"
-            ) from None
-    return when.timestamp() - clock.unix_start
 
 
 def _microseconds(seconds: NDArray[Any], name: str, field: str) -> Int64Array:
