@@ -149,8 +149,9 @@ def _live(form: str, socket: str | None) -> tuple[Exportable, str, SideText | No
             now = now or page.now
         hosts = session.ask(requests.HostStatus(), records.Hosts).hosts
         log = session.ask(requests.ServerStatus(), records.ServerRecord).log
+        queues = session.ask(requests.QueueStatus(), records.Queues).queues
 
-    found = exportable_of(jobs, hosts, page.server, now, log)
+    found = exportable_of(jobs, hosts, page.server, now, log, queues)
     if form == "swf" and (found.running or found.waiting):
         summary = (
             f"{found.ended:,} ended, {found.running:,} running (status 2, run time so far) and "

@@ -13,7 +13,7 @@ largest of the log.  The workload log also has the running and waiting jobs of o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from qbatch.results.job_rows import ABSENT
 from qbatch.results.result import Result, queue_names_in
 from qbatch.wire.identifiers import JobKey, parse_id
 from qbatch.wire.pieces import Piece, pieces_of, run_of
-from qbatch.wire.records import FedLogRecord, HostRecord, JobRecord
+from qbatch.wire.records import FedLogRecord, HostRecord, JobRecord, QueueRecord
 from qbatch.wire.resources import parse_duration, parse_size
 from qbatch.workloads.accounting.pbs_requests import request_of
 from qbatch.workloads.header import Header
@@ -60,11 +60,11 @@ class ServerExport(NamedTuple):
     """
 
     exported: Exportable
+    side: SideText | None
     ended: int
     running: int
     waiting: int
     others: int
-    side: SideText | None = None
 
 
 def exportable_of(
@@ -73,11 +73,12 @@ def exportable_of(
     server: str,
     now: int | None = None,
     log: FedLogRecord | None = None,
+    queues: Sequence[QueueRecord] = (),
 ) -> ServerExport:
     """Return the export of jobs that have ended, and that run or wait ``now`` (None: only of ended
     ones).
 
-    ``log``: the log that the server was fed with.
+    ``log``: the log that the server was fed with.  ``queues``: those that may have a partition.
     """
     ended, running, waiting = _states_at(jobs, now)
     in_order = sorted((*ended, *running, *waiting), key=_order)
@@ -129,10 +130,9 @@ def exportable_of(
     exported = Exportable(
         result, {POLICY: bars}, write_swf, swf_keeps=_LOG_KEEPS, swf_loses=_LOG_LOSES
     )
+    side = selected.side_file(name, {queue.name: queue.partition for queue in queues})
     left = len(jobs) - len(in_order)
-    return ServerExport(
-        exported, len(ended), len(running), len(waiting), left, selected.side_file(name)
-    )
+    return ServerExport(exported, side, len(ended), len(running), len(waiting), left)
 
 
 def _states_at(
@@ -300,11 +300,11 @@ class _Selected(NamedTuple):
             lines.append(f"; Note: {hosts_note([host.cpus for host in hosts])}")
         write_log(out, Header(lines=tuple(lines)), columns)
 
-    def side_file(self, name: str) -> SideText | None:
-        """Return the side file of what the jobs ask for that the hosts count; None if no job asks
-        for more than processors anywhere, or in one chunk."""
+    def side_file(self, name: str, partition_of: Mapping[str, str]) -> SideText | None:
+        """Return the side file of what the jobs ask for that the hosts count, with the partitions
+        of their queues; None if no job asks for more than processors anywhere, or in one chunk."""
         names = {each for host in self.hosts for each in (*host.resources, *host.features)}
-        asked = [_request_of(job, names) for job in self.jobs]
+        asked = [_request_of(job, names, partition_of.get(job.queue, "")) for job in self.jobs]
         if not any(request is not None and not _is_plain(request) for request in asked):
             return None
         rows = []
@@ -316,8 +316,9 @@ class _Selected(NamedTuple):
         return SideText(name, side_bytes(COLUMNS, rows))
 
 
-def _request_of(job: JobRecord, names: Collection[str]) -> JobRequest | None:
-    """Return what a job asks for on hosts, of the resources and features with these names."""
+def _request_of(job: JobRecord, names: Collection[str], partition: str) -> JobRequest | None:
+    """Return what a job asks for on hosts, of the resources and features with these names, in the
+    partition of its queue."""
     found = request_of(job.resources)
     if found is None:
         return None
@@ -330,13 +331,15 @@ def _request_of(job: JobRecord, names: Collection[str]) -> JobRequest | None:
         features = tuple(each for each in chunk.features if each in names)
         if chunk.host != SERVER:
             chunks.append(structs.replace(chunk, resources=kept, features=features))
-    return structs.replace(found.request, chunks=tuple(chunks))
+    partitions = (partition,) if partition else ()
+    return structs.replace(found.request, chunks=tuple(chunks), partitions=partitions)
 
 
 def _is_plain(request: JobRequest) -> bool:
     """Return whether a log says all of a request: one chunk, or single processors anywhere."""
     chunks = request.chunks
-    is_bare = not (request.is_exclusive or any(each.resources or each.features for each in chunks))
+    is_bare = not (request.is_exclusive or request.partitions)
+    is_bare = is_bare and not any(each.resources or each.features for each in chunks)
     is_one = sum(chunk.count for chunk in chunks) == 1
     are_single = request.placing == FREE and all(chunk.procs == 1 for chunk in chunks)
     return is_bare and (is_one or are_single)
