@@ -18,11 +18,11 @@ import numpy as np
 
 from qbatch.distribution import __version__
 from qbatch.metrics import breakdown, measure
-from qbatch.metrics.resources import resource_use
+from qbatch.metrics.resources import billed_hours, resource_use
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
-from qbatch.planning.policy import Policy, name_of, note_of_classes
+from qbatch.planning.policy import Policy, name_of, note_of_classes, note_of_tiers
 from qbatch.results.run_words import left_out_notes, missing_estimates_of
 from qbatch.simulation.calendar import ProgressCallback
 from qbatch.simulation.drivers import run
@@ -181,8 +181,9 @@ class Experiment:
             )
         if not work.counted.any():
             notes.append("--warmup is longer than the log: no job is counted")
-        heedless = note_of_classes(policies, self.machine)
-        return [*notes, heedless] if heedless else notes
+        chosen = list(policies)
+        heedless = [note(chosen, self.machine) for note in (note_of_classes, note_of_tiers)]
+        return [*notes, *filter(None, heedless)]
 
     def note_of_users(self) -> str:
         """Return how many jobs are submitted after others, and how that is known; empty if users do
@@ -337,6 +338,8 @@ def document_of(
         }
         if used := resource_use(schedule, machine):
             result["resources"] = [each._asdict() for each in used]
+        if charged := billed_hours(schedule, machine):
+            result["billed"] = [each._asdict() for each in charged]
         for key in by:
             groups = [
                 {"label": g.label, "jobs": g.jobs, "metrics": g.metrics}

@@ -122,7 +122,7 @@ def write_log(
     Args:
         deadlines: the side file (CSV) for the deadlines of jobs, for which SWF has no field.
         resources: the side file (CSV) for what jobs ask for beyond processors, if the log knows it;
-            ``month.resources.csv`` beside ``month.swf`` if none is named.
+            ``month.resources.csv`` next to ``month.swf`` if none is named.
 
     Raises:
         OutputError: the file cannot be written; no partial file is left.

@@ -325,8 +325,8 @@ def _reservation(fields: dict[str, str]) -> str:
 def _request(
     record: AccountingRecord, fields: dict[str, str], hosts: Iterable[str], counts: ImportCounts
 ) -> None:
-    """Fill the cells of the job's line of resources; a job whose request no line can say gets
-    none."""
+    """Fill the cells of the job's line of resources; a job gets none if no line can say its
+    request."""
     asked = _asked_for(
         tuple(
             (name.partition(".")[2], value)
