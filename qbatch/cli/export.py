@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,7 @@ from qbatch.wire import records, requests
 
 if TYPE_CHECKING:
     from qbatch.results.exports import Exportable
+    from qbatch.workloads.side_file import SideText
 
 _NOTHING = "no job has run yet: there is nothing to export"
 
@@ -72,9 +74,11 @@ def export(
     from qbatch.results.output import make_folder, whole_file
     from qbatch.results.reading import read_named
     from qbatch.results.run_words import left_out_notes, recorded_notes
+    from qbatch.workloads.resource_rows import side_file_of
 
+    side = None
     if source is None:
-        exported, summary = _live(form, socket)
+        exported, summary, side = _live(form, socket)
     else:
         result = read_named(source, procs=procs).only(policy or [])
         for note in (*recorded_notes(result), *left_out_notes(result.document)):
@@ -93,10 +97,17 @@ def export(
             FORMS_OF_EXPORT[form].write(sys.stdout.buffer, exported)
             sys.stdout.buffer.flush()
         else:
-            with whole_file(target) as file:
-                FORMS_OF_EXPORT[form].write(file, exported)
+            with ExitStack() as files:
+                # Both files get their names at the end, or none does.
+                if side is not None:
+                    files.enter_context(whole_file(side_file_of(target))).write(side.content)
+                FORMS_OF_EXPORT[form].write(files.enter_context(whole_file(target)), exported)
         losses = FORMS_OF_EXPORT[form].losses(exported)
     talk(f"{target or 'standard output'}: {summary}")
+    if side is not None and target is not None:
+        talk(f"{side_file_of(target)}: what the jobs ask for; replay takes it with --resources")
+    elif side is not None:
+        losses = [*losses, "nodes, GPUs and features of jobs are left out; -o LOG writes them too"]
     for loss in losses:
         talk(f"note: {loss}")
 
@@ -125,9 +136,9 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
         raise OutputError(f"{target}: the folder {folder} does not exist; create it first")
 
 
-def _live(form: str, socket: str | None) -> tuple[Exportable, str]:
-    """Ask the daemon for its jobs, page by page; return them in their states at the first
-    request."""
+def _live(form: str, socket: str | None) -> tuple[Exportable, str, SideText | None]:
+    """Ask the daemon for its jobs, page by page; return them in their states at the first request,
+    with the side file of a workload log."""
     from qbatch.daemon.export import exportable_of
 
     jobs: list[records.JobRecord] = []
@@ -138,15 +149,16 @@ def _live(form: str, socket: str | None) -> tuple[Exportable, str]:
             now = now or page.now
         hosts = session.ask(requests.HostStatus(), records.Hosts).hosts
         log = session.ask(requests.ServerStatus(), records.ServerRecord).log
+        queues = session.ask(requests.QueueStatus(), records.Queues).queues
 
-    found = exportable_of(jobs, hosts, page.server, now, log)
+    found = exportable_of(jobs, hosts, page.server, now, log, queues)
     if form == "swf" and (found.running or found.waiting):
         summary = (
             f"{found.ended:,} ended, {found.running:,} running (status 2, run time so far) and "
             f"{found.waiting:,} waiting "
             f"(no wait, no run time); {found.others:,} that never ran or are held are left out"
         )
-        return found.exported, summary
+        return found.exported, summary, found.side
     if not found.ended:
         raise InputError(
             "no job has ended yet: there is nothing to export" if found.running else _NOTHING
@@ -157,4 +169,5 @@ def _live(form: str, socket: str | None) -> tuple[Exportable, str]:
     )
     if found.running or found.waiting:
         summary += f", {found.running:,} that run and {found.waiting:,} that wait"
-    return found.exported, f"{summary} are left out"
+    side = found.side if form == "swf" else None
+    return found.exported, f"{summary} are left out", side

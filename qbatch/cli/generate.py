@@ -12,6 +12,7 @@ from qbatch.cli.console import command_group, print_table, talk, write_log_to
 from qbatch.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from qbatch.workloads import Log
     from qbatch.workloads.cluster import GeneratedCluster
 
 SCHEMA = "qbatch.generate-facts/1"
@@ -143,7 +144,7 @@ def cluster(
     as_json: Annotated[bool, typer.Option("--json", help="Print the statistics as JSON.")] = False,
 ) -> None:
     """Generate a GPU cluster of today: a log, its side file of resources, and its machine file."""
-    from qbatch.workloads.cluster import generate_cluster
+    from qbatch.workloads.cluster import cluster_log, generate_cluster
 
     if facts or as_json:
         if out is not None or resources is not None or machine_file is not None:
@@ -164,25 +165,23 @@ def cluster(
     if len({os.path.realpath(path) for path in (out, resources, machine_file)}) < 3:
         raise UsageError("-o, --resources and --machine-file must be three different files")
     _write_cluster(
-        generate_cluster(days=days, nodes=nodes, load=load, seed=seed), out, resources, machine_file
+        cluster_log(days=days, nodes=nodes, load=load, seed=seed), out, resources, machine_file
     )
 
 
-def _write_cluster(made: GeneratedCluster, out: str, resources: str, machine_file: str) -> None:
+def _write_cluster(made: Log, out: str, resources: str, machine_file: str) -> None:
     """Write the three files; after an error none of them is left."""
     from qbatch.model.machine_file import machine_as_toml
     from qbatch.results.output import make_folder, whole_file
-    from qbatch.workloads.cluster import COLUMNS
-    from qbatch.workloads.side_file import write_side_file
 
+    assert made.machine is not None, "a generated cluster has a machine"
+    assert made.side is not None, "a generated cluster has a side file"
     for path in (resources, machine_file):
         make_folder(path)
     with whole_file(machine_file) as hosts, whole_file(resources) as side:
         hosts.write("\n".join((*machine_as_toml(made.machine), "")).encode())
-        write_side_file(
-            side, COLUMNS, ((job, *cells) for job, cells in enumerate(made.requests, 1))
-        )
-        write_log_to(made.log, out)
+        side.write(made.side.content)
+        write_log_to(made, out)
     talk(f"replay it with --machine {machine_file} --resources {resources}")
 
 

@@ -112,8 +112,8 @@ def import_log(
         Text,
         typer.Option(
             metavar="FILE",
-            help="Write nodes, memory, GPUs and partitions by job (CSV; Slurm, tables "
-            "[LOG.resources.csv]).",
+            help="Write nodes, memory, GPUs and partitions by job (CSV) [of tables: "
+            "LOG.resources.csv].",
         ),
     ] = None,
     computer: Annotated[Text, typer.Option(help="Value of Computer in the header.")] = None,
@@ -150,7 +150,7 @@ def import_log(
     from qbatch.workloads.accounting.slurm_conf import read_site
     from qbatch.workloads.header import Header
     from qbatch.workloads.resource_rows import COLUMNS
-    from qbatch.workloads.side_file import write_side_file
+    from qbatch.workloads.side_file import side_bytes
     from qbatch.workloads.swf_writer import write_log
 
     # The header of an anonymous log has nothing that could identify a user.
@@ -245,7 +245,7 @@ def import_log(
     if resources is not None:
         with whole_file(resources) as file:
             rows = ((job, *cells) for job, cells in enumerate(done.requests, 1) if cells)
-            write_side_file(file, COLUMNS, rows)
+            file.write(side_bytes(COLUMNS, rows))
     if machine_file is not None and site is not None:
         _write_machine(machine_file, site.remarks, site.machine)
         for remark in site.remarks if not quiet else ():
@@ -292,10 +292,10 @@ def _check_together(
             "--machine-file counts processors of hosts, and --unit nodes counts hosts; leave one "
             "out"
         )
-    if resources is not None and (form != "slurm" or anonymize or unit == "nodes"):
+    if resources is not None and (anonymize or unit == "nodes"):
         raise UsageError(
-            "--resources takes records of Slurm, by cores and with their names; leave it out, or "
-            "leave out --anonymize and --unit"
+            "--resources takes records by cores and with their names; leave it out, or leave out "
+            "--anonymize and --unit"
         )
     if slurm_conf is not None and machine_file is None:
         raise UsageError("--slurm-conf goes with --machine-file FILE, which it writes; give it too")

@@ -37,6 +37,7 @@ def import_table(
     from qbatch.results.output import check_folder, log_file, whole_file
     from qbatch.workloads.accounting.importing import accounting_files
     from qbatch.workloads.accounting.record import ImportCounts
+    from qbatch.workloads.resource_rows import side_file_of
     from qbatch.workloads.tables.importing import TableOptions, import_tables
     from qbatch.workloads.tables.reading import Table, open_table
     from qbatch.workloads.tables.table_map import SHIPPED, read_map
@@ -81,8 +82,3 @@ def import_table(
             talk(f"{side}: what {described:,} jobs ask for; replay takes it with --resources")
     if as_json:
         typer.echo(json.dumps(made.document, indent=2))
-
-
-def side_file_of(log: str) -> str:
-    """Return the name of the side file of a log: ``month.resources.csv`` of ``month.swf.gz``."""
-    return log.removesuffix(".gz").removesuffix(".swf") + ".resources.csv"

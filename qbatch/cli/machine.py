@@ -124,9 +124,10 @@ def _span(microseconds: int) -> str:
 
 
 def _print_partitions(machine: Machine) -> None:
-    from qbatch.model.machine import fold_names, memory_text
+    from qbatch.model.machine import USUAL_TIER, fold_names, memory_text
 
-    rows = []
+    rows, has_rank = [], any(each.tier != USUAL_TIER for each in machine.partitions)
+    has_billing = any(each.billing for each in machine.partitions)
     for each in machine.partitions:
         hosts = [machine.hosts[place] for place in each.hosts]
         most = memory_text(each.max_memory_per_cpu) if each.max_memory_per_cpu else "-"
@@ -140,10 +141,18 @@ def _print_partitions(machine: Machine) -> None:
                 _span(each.max_time),
                 f"{each.min_hosts or 1} to {each.max_hosts or len(hosts)}",
                 most,
+                *([str(each.tier)] if has_rank else []),
+                *([_weights(each.billing)] if has_billing else []),
             ]
         )
     headings = ["partition", "hosts", "share", "processors", "default time", "most time"]
-    print_table("Partitions", [*headings, "hosts of a job", "memory of a cpu"], rows, left=3)
+    headings += ["hosts of a job", "memory of a cpu"]
+    headings += ["tier"] * has_rank + ["billing of an hour"] * has_billing
+    print_table("Partitions", headings, rows, left=3)
+
+
+def _weights(billing: Sequence[tuple[str, float]]) -> str:
+    return ",".join(f"{name}={weight:g}" for name, weight in billing) or "cpus=1"
 
 
 def _print_reservations(machine: Machine) -> None:

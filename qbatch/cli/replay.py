@@ -98,6 +98,12 @@ def replay(
         Text,
         typer.Option(metavar="FILE", help="Read nodes, memory, GPUs and partitions by job (CSV)."),
     ] = None,
+    outages: Annotated[
+        Text,
+        typer.Option(
+            metavar="FILE", help="Read when hosts are closed to new jobs (CSV: host,start,end)."
+        ),
+    ] = None,
     skipped: Annotated[
         Text, typer.Option(metavar="FILE", help="List skipped jobs as CSV: line, job, reason.")
     ] = None,
@@ -161,6 +167,7 @@ def replay(
                 "--first": first,
                 "--deadlines": deadlines,
                 "--resources": resources,
+                "--outages": outages,
                 "--skipped": skipped,
                 "--swf": swf,
                 "--explain": explain,
@@ -206,7 +213,7 @@ def replay(
         from qbatch.workloads.resource_rows import read_resources
 
         requests = read_resources(resources, read)
-    experiment = experiment_of(read, hosts, given, latest, requests)
+    experiment = experiment_of(read, hosts, given, latest, requests, outages)
     if not quiet:
         for note in experiment.notes(chosen):
             talk(f"note: {note}")
@@ -223,6 +230,7 @@ def replay(
                 "--closed": closed,
             },
         )
+        refuse_given("--explain and --step know no closed hosts", {"--outages": outages})
     if step:
         step_through(experiment.work, experiment.machine, chosen, at_once=show_all)
     elif explain is not None:
@@ -247,7 +255,7 @@ def _replay_log(
         experiment = experiment.closed()
         if not shown.is_quiet:
             talk(f"note: {experiment.note_of_users()}")
-    elif not shown.is_quiet and shown.driver != "engine":
+    elif not shown.is_quiet and shown.driver != "engine" and experiment.outages is None:
 
         def announce() -> None:
             if any(is_compiling(experiment.work, experiment.machine, policy) for policy in chosen):

@@ -83,6 +83,14 @@ def print_run(document: dict[str, Any], *, is_whole: bool = True) -> None:
         typer.echo("")
         headings = ["resource", "policy", "there", "hours", "utilisation"]
         print_table("resources", headings, rows, left=2)
+    if rows := [
+        [each["partition"], result["policy"], f"{each['jobs']:,}", f"{each['hours']:,.1f}"]
+        for result in results
+        for each in result.get("billed", ())
+    ]:
+        typer.echo("")
+        headings = ["partition", "policy", "jobs", "billed hours"]
+        print_table("billed hours", headings, rows, left=2)
     facts = run_facts(document)
     if not is_whole:
         facts.append(("more", "--all shows every metric by its name, in seconds"))

@@ -68,21 +68,19 @@ def transform(
 ) -> None:
     """Change the load, the estimates and the deadlines of a log, for a replay (with
     --deadlines)."""
-    import numpy as np
+    from dataclasses import replace
 
     from qbatch.library.logs import transformed
     from qbatch.results.output import log_file, whole_file
     from qbatch.results.run_words import header_notes
     from qbatch.workloads import read_log, write_log
-    from qbatch.workloads.log import ORIGIN
-    from qbatch.workloads.resource_rows import read_resources, rows_for
-    from qbatch.workloads.side_file import write_side_file
+    from qbatch.workloads.resource_rows import read_resources
+    from qbatch.workloads.side_file import load_side_file
     from qbatch.workloads.transform import (
         STEPS,
         DeadlineLog,
         read_steps,
         sized,
-        with_origin,
         write_deadlines,
     )
 
@@ -126,8 +124,9 @@ def transform(
                 talk(f"note: {note}")
         read = sized(read, choose_procs(read, procs))
         if resources is not None:
-            read_resources(resources, read)  # refuses what a replay would refuse
-            read = with_origin(read)
+            side = load_side_file(resources)
+            read_resources(side, read)  # refuses what a replay would refuse
+            read = replace(read, side=side)
         made = DeadlineLog.without(read)
 
     def easy(reference: Log) -> Column:
@@ -155,10 +154,8 @@ def transform(
         # All files get their names at the end, or none does.
         if deadlines is not None:
             write_deadlines(files.enter_context(whole_file(deadlines)), made)
-        if resources is not None and new_side is not None:
-            numbers = (np.asarray(made.log[name], np.int64).tolist() for name in ("job", ORIGIN))
-            kept = rows_for(resources, *numbers)
-            write_side_file(files.enter_context(whole_file(new_side)), *kept)
+        if made.log.side is not None and new_side is not None:
+            files.enter_context(whole_file(new_side)).write(made.log.side.content)
         write_log(files.enter_context(log_file(out)), made.log.header, made.log.columns)
     if not quiet:
         talk(f"{len(made.log):,} jobs, {count:,} of them with deadlines")

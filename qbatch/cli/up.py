@@ -261,18 +261,17 @@ def _settings(
 
 
 def _note_classes(settings: Settings) -> None:
-    """Print a note for each policy that does not follow the classes of its pool's machine file."""
-    from qbatch.planning.policy import note_of_classes
+    """Print a note for each policy that does not follow the classes or the tiers of its pool's machine
+    file."""
+    from qbatch.planning.policy import note_of_classes, note_of_tiers
     from qbatch.policies.registry import load_policy
 
     for pool in settings.pools:
-        note = (
-            note_of_classes([load_policy(pool.policy)], pool.machine)
-            if pool.machine is not None
-            else None
-        )
-        if note:
-            talk(f"note: {note}")
+        if pool.machine is None:
+            continue
+        for note in (note_of_classes, note_of_tiers):
+            if text := note([load_policy(pool.policy)], pool.machine):
+                talk(f"note: {text}")
 
 
 def _into_background(state: Path, socket_path: str) -> str:

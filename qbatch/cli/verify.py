@@ -47,6 +47,10 @@ def verify(
             metavar="FILE", help="What each job asks for, and where it ran (CSV, see the docs)."
         ),
     ] = None,
+    outages: Annotated[
+        Text,
+        typer.Option(metavar="FILE", help="When hosts were closed (CSV: host,start,end)."),
+    ] = None,
     no_kill: Annotated[
         bool, typer.Option("--no-kill", help="Allow jobs to run beyond their estimates.")
     ] = False,
@@ -87,7 +91,7 @@ def verify(
 
     if policy is not None:
         load_policy(policy)
-    site = _site(machine, resources, procs)
+    site = _site(machine, resources, outages, procs)
     chosen = _chosen(read_finished(schedule, procs, site), policy, schedule)
     verdicts = [
         judge(done, claimed, known, is_killing=not no_kill) for (done, known), claimed in chosen
@@ -103,8 +107,13 @@ def verify(
         raise typer.Exit(QbatchError.exit_code)
 
 
-def _site(machine: Text, resources: Text, procs: int | None) -> SiteFiles | None:
-    """Return the machine and the side file that are named together, or None."""
+def _site(machine: Text, resources: Text, outages: Text, procs: int | None) -> SiteFiles | None:
+    """Return the machine and the files that are named together, or None."""
+    if outages is not None and (machine is None or resources is None):
+        raise UsageError(
+            "--outages goes with --machine and --resources, which say on which hosts jobs ran; give "
+            "them too"
+        )
     if machine is None and resources is None:
         return None
     if machine is None or resources is None:
@@ -117,7 +126,7 @@ def _site(machine: Text, resources: Text, procs: int | None) -> SiteFiles | None
     from qbatch.referee.reading import SiteFiles
     from qbatch.workloads.machines import load_machine
 
-    return SiteFiles(load_machine(machine), resources)
+    return SiteFiles(load_machine(machine), resources, outages)
 
 
 def _chosen(schedules: list[Judged], policy: Text, path: str) -> list[tuple[Judged, Text]]:

@@ -257,6 +257,7 @@ def _check_whole(reader: TomlText, settings: Settings) -> None:
         if queue.pool and queue.pool not in pools:
             text = f"queue {name}: there is no pool {queue.pool!r}{suggestion(queue.pool, pools)}"
             raise reader.error("pool", text, queue.pool)
+        _check_partition(reader, settings, queue)
         for destination in queue.destinations:
             if destination not in queues or destination == name:
                 near = suggestion(destination, queues.keys() - {name})
@@ -268,6 +269,19 @@ def _check_whole(reader: TomlText, settings: Settings) -> None:
             if queues[destination].destinations:
                 text = f"queue {name}: {destination!r} is a routing queue itself"
                 raise reader.error("destinations", text, destination)
+
+
+def _check_partition(reader: TomlText, settings: Settings, queue: Queue) -> None:
+    """Refuse a queue with a partition that the machine of its pool does not have."""
+    machine = settings.pool_of(queue).machine
+    known = [each.name for each in machine.partitions] if machine is not None else []
+    if queue.partition and queue.partition not in known:
+        has = f"it has {', '.join(known)}" if known else "it has none; leave partition out"
+        text = (
+            f"queue {queue.name}: its pool has no partition {queue.partition!r}"
+            f"{suggestion(queue.partition, known)} ({has})"
+        )
+        raise reader.error("partition", text, queue.partition)
 
 
 def _table(reader: TomlText, table: dict[str, Any], where: str) -> dict[str, Any]:

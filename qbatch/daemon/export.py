@@ -13,23 +13,28 @@ largest of the log.  The workload log also has the running and waiting jobs of o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from msgspec import structs
 
 from qbatch.daemon.core.state import LOG_NUMBER
+from qbatch.model.job import FREE, SERVER, JobRequest
+from qbatch.model.machine import fold_names
 from qbatch.model.record import Int64Array, LogClock, Schedule, finished_run
 from qbatch.results.exports import Exportable, ExportedBar
 from qbatch.results.job_rows import ABSENT
 from qbatch.results.result import Result, queue_names_in
 from qbatch.wire.identifiers import JobKey, parse_id
 from qbatch.wire.pieces import Piece, pieces_of, run_of
-from qbatch.wire.records import FedLogRecord, HostRecord, JobRecord
+from qbatch.wire.records import FedLogRecord, HostRecord, JobRecord, QueueRecord
 from qbatch.wire.resources import parse_duration, parse_size
+from qbatch.workloads.accounting.pbs_requests import request_of
 from qbatch.workloads.header import Header
 from qbatch.workloads.log import Column
+from qbatch.workloads.resource_rows import COLUMNS, cells_of
+from qbatch.workloads.side_file import SideText, side_bytes
 from qbatch.workloads.swf_writer import number_text, write_log
 from qbatch.workloads.unfinished import RUNS, WAITS, hosts_note, unfinished_note
 
@@ -50,10 +55,12 @@ class ServerExport(NamedTuple):
     """The export of a server's jobs, and how many jobs there are of each kind.
 
     ``running`` and ``waiting``: at the instant of the export; ``others``: jobs that never ran, or
-    are held.
+    are held.  ``side``: the side file of what the jobs ask for beyond the fields of the workload log;
+    None: nothing.
     """
 
     exported: Exportable
+    side: SideText | None
     ended: int
     running: int
     waiting: int
@@ -66,11 +73,12 @@ def exportable_of(
     server: str,
     now: int | None = None,
     log: FedLogRecord | None = None,
+    queues: Sequence[QueueRecord] = (),
 ) -> ServerExport:
     """Return the export of jobs that have ended, and that run or wait ``now`` (None: only of ended
     ones).
 
-    ``log``: the log that the server was fed with.
+    ``log``: the log that the server was fed with.  ``queues``: those that may have a partition.
     """
     ended, running, waiting = _states_at(jobs, now)
     in_order = sorted((*ended, *running, *waiting), key=_order)
@@ -122,7 +130,9 @@ def exportable_of(
     exported = Exportable(
         result, {POLICY: bars}, write_swf, swf_keeps=_LOG_KEEPS, swf_loses=_LOG_LOSES
     )
-    return ServerExport(exported, len(ended), len(running), len(waiting), len(jobs) - len(in_order))
+    side = selected.side_file(name, {queue.name: queue.partition for queue in queues})
+    left = len(jobs) - len(in_order)
+    return ServerExport(exported, side, len(ended), len(running), len(waiting), left)
 
 
 def _states_at(
@@ -289,6 +299,50 @@ class _Selected(NamedTuple):
         if len(hosts) > 1:
             lines.append(f"; Note: {hosts_note([host.cpus for host in hosts])}")
         write_log(out, Header(lines=tuple(lines)), columns)
+
+    def side_file(self, name: str, partition_of: Mapping[str, str]) -> SideText | None:
+        """Return the side file of what the jobs ask for that the hosts count, with the partitions
+        of their queues; None if no job asks for more than processors anywhere, or in one chunk."""
+        names = {each for host in self.hosts for each in (*host.resources, *host.features)}
+        asked = [_request_of(job, names, partition_of.get(job.queue, "")) for job in self.jobs]
+        if not any(request is not None and not _is_plain(request) for request in asked):
+            return None
+        rows = []
+        for job, request in zip(self.jobs, asked, strict=True):
+            if request is not None and (cells := cells_of(request)):
+                cells |= {"job": str(self.numbers[job.id])}
+                cells |= {"hosts": ",".join(fold_names([*_procs_on_hosts(job.exec_host)]))}
+                rows.append([cells.get(column, "") for column in COLUMNS])
+        return SideText(name, side_bytes(COLUMNS, rows))
+
+
+def _request_of(job: JobRecord, names: Collection[str], partition: str) -> JobRequest | None:
+    """Return what a job asks for on hosts, of the resources and features with these names, in the
+    partition of its queue."""
+    found = request_of(job.resources)
+    if found is None:
+        return None
+    chunks = []
+    for chunk in found.request.chunks:
+        gpus = dict(chunk.resources).get("gpu", 0)
+        types = [each for each in chunk.features if f"gpu:{each}" in names and gpus]
+        amounts = (*chunk.resources, *((f"gpu:{each}", gpus) for each in types))
+        kept = tuple(each for each in amounts if each[0] in names)
+        features = tuple(each for each in chunk.features if each in names)
+        if chunk.host != SERVER:
+            chunks.append(structs.replace(chunk, resources=kept, features=features))
+    partitions = (partition,) if partition else ()
+    return structs.replace(found.request, chunks=tuple(chunks), partitions=partitions)
+
+
+def _is_plain(request: JobRequest) -> bool:
+    """Return whether a log says all of a request: one chunk, or single processors anywhere."""
+    chunks = request.chunks
+    is_bare = not (request.is_exclusive or request.partitions)
+    is_bare = is_bare and not any(each.resources or each.features for each in chunks)
+    is_one = sum(chunk.count for chunk in chunks) == 1
+    are_single = request.placing == FREE and all(chunk.procs == 1 for chunk in chunks)
+    return is_bare and (is_one or are_single)
 
 
 def _last_attempt(job: JobRecord, now: int = 0) -> list[Piece]:

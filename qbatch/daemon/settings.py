@@ -330,6 +330,10 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
 
     name: Annotated[str, Key(_name, "the queue's name")]
     pool: Annotated[str, Key(_text, "the pool in which its jobs run", "the first pool")] = ""
+    partition: Annotated[
+        str,
+        Key(_text, "the partition of the pool's machine in which its jobs run", "the default one"),
+    ] = ""
     enabled: Annotated[bool, Key(_flag, "whether it accepts jobs at the start")] = True
     started: Annotated[bool, Key(_flag, "whether its jobs may run at the start")] = True
     priority: Annotated[

@@ -18,11 +18,11 @@ import numpy as np
 
 from qbatch.distribution import __version__
 from qbatch.metrics import breakdown, measure
-from qbatch.metrics.resources import resource_use
+from qbatch.metrics.resources import billed_hours, resource_use
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine, one_host
-from qbatch.model.record import Int64Array, Schedule, Workload
-from qbatch.planning.policy import Policy, name_of, note_of_classes
+from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
+from qbatch.planning.policy import Policy, name_of, note_of_classes, note_of_tiers
 from qbatch.results.run_words import left_out_notes, missing_estimates_of
 from qbatch.simulation.calendar import ProgressCallback
 from qbatch.simulation.drivers import run
@@ -32,6 +32,7 @@ from qbatch.workloads import Log
 from qbatch.workloads.feedback import Feedback, feedback_of
 from qbatch.workloads.left_out import left_out_of
 from qbatch.workloads.machines import load_machine
+from qbatch.workloads.outages import Outages, read_outages
 from qbatch.workloads.resource_rows import ResourceRows
 from qbatch.workloads.unfinished import is_on_hosts, unfinished_of
 
@@ -46,7 +47,7 @@ class Experiment:
 
     ``work``: the jobs of the log that can run there.  ``follows``: if users wait for their jobs
     (``closed``), the job of the log for which each job waits.  ``resources``: what the jobs ask for
-    in chunks, None if no side file says it.
+    in chunks, None if no side file says it.  ``outages``: when hosts are closed, None: never.
     """
 
     log: Log
@@ -55,6 +56,7 @@ class Experiment:
     options: Options
     follows: Feedback | None = None
     resources: ResourceRows | None = None
+    outages: Outages | None = None
 
     def closed(self) -> Experiment:
         """Return the same experiment with users that wait for their jobs before they submit the
@@ -80,7 +82,13 @@ class Experiment:
                 self.log, self.work, self.machine, self.follows, self.options.load
             )
         return run(
-            jobs, self.machine, policy, driver=driver, is_audited=is_audited, progress=progress
+            jobs,
+            self.machine,
+            policy,
+            driver=driver,
+            is_audited=is_audited,
+            progress=progress,
+            outages=self.outages.spans if self.outages is not None else (),
         )
 
     def document(
@@ -96,6 +104,14 @@ class Experiment:
                 "name": self.resources.path,
                 "sha256": self.resources.sha256,
                 "jobs": int((self.work.request >= 0).sum()),
+            }
+        if self.outages is not None:
+            facts["outages"] = {
+                "name": self.outages.path,
+                "sha256": self.outages.sha256,
+                "spans": len(self.outages.spans),
+                "host_seconds": sum(each.end - each.begin for each in self.outages.spans)
+                / MICROSECONDS,
             }
         if unfinished := self._unfinished():
             facts["unfinished"] = unfinished
@@ -121,13 +137,21 @@ class Experiment:
                 for name, count in self.resources.not_counted.items()
                 if count
             ]
-            names = [bool(each.reservation) for each in self.resources.requests]
-            count = int(np.array([*names, False])[self.resources.of].sum())
-            if count and not self.machine.reservations:
-                notes.append(
-                    f"{self.resources.path}: {count:,} lines name a reservation, which does not "
-                    "count: the machine has none"
-                )
+            asked = self.resources.requests
+            for noun, there, names in (
+                ("partition", self.machine.partitions, [bool(each.partitions) for each in asked]),
+                (
+                    "reservation",
+                    self.machine.reservations,
+                    [bool(one.reservation) for one in asked],
+                ),
+            ):
+                count = int(np.array([*names, False])[self.resources.of].sum())
+                if count and not there:
+                    notes.append(
+                        f"{self.resources.path}: {count:,} lines name a {noun}, which does not "
+                        "count: the machine has none"
+                    )
         if work.requests and (count := int((work.request < 0).sum())):
             notes.append(
                 f"{count:,} of {len(work):,} jobs have no line with resources: they ask for their "
@@ -157,8 +181,9 @@ class Experiment:
             )
         if not work.counted.any():
             notes.append("--warmup is longer than the log: no job is counted")
-        heedless = note_of_classes(policies, self.machine)
-        return [*notes, heedless] if heedless else notes
+        chosen = list(policies)
+        heedless = [note(chosen, self.machine) for note in (note_of_classes, note_of_tiers)]
+        return [*notes, *filter(None, heedless)]
 
     def note_of_users(self) -> str:
         """Return how many jobs are submitted after others, and how that is known; empty if users do
@@ -205,19 +230,23 @@ def experiment_of(
     options: Options,
     deadlines: Int64Array | None = None,
     resources: ResourceRows | None = None,
+    outages: str | None = None,
 ) -> Experiment:
     """Return the experiment of a log on a machine.
 
     Args:
         deadlines: by row of the log, microseconds of its clock, -1 for none.
         resources: what the jobs ask for in chunks.
+        outages: the path of a file that says when hosts are closed.
 
     Raises:
-        InputError, UsageError: as :func:`qbatch.simulation.prepare.prepare`.
+        InputError, UsageError: as :func:`qbatch.simulation.prepare.prepare`, or the file of outages
+            cannot be used.
     """
     check_load(options.load)
     work = prepare(log, machine, options, deadlines, resources)
-    return Experiment(log, work, machine, options, resources=resources)
+    closed = None if outages is None else read_outages(outages, machine, work.clock, log.name)
+    return Experiment(log, work, machine, options, resources=resources, outages=closed)
 
 
 def machine_of(log: Log, procs: int | None, name: str | None) -> Machine:
@@ -309,6 +338,8 @@ def document_of(
         }
         if used := resource_use(schedule, machine):
             result["resources"] = [each._asdict() for each in used]
+        if charged := billed_hours(schedule, machine):
+            result["billed"] = [each._asdict() for each in charged]
         for key in by:
             groups = [
                 {"label": g.label, "jobs": g.jobs, "metrics": g.metrics}

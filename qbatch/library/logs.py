@@ -5,14 +5,17 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from qbatch.library.arguments import speaks_of_arguments
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.workloads import Log
-from qbatch.workloads.generate import MODELS
-from qbatch.workloads.log import Column
-from qbatch.workloads.transform import DeadlineLog, read_steps, sized
+from qbatch.workloads.generate import ALL_MODELS
+from qbatch.workloads.log import FIELDS, Column
+from qbatch.workloads.resource_rows import side_file_of, side_for
+from qbatch.workloads.transform import DeadlineLog, read_steps, sized, with_origin
 
 LogLike = str | os.PathLike[str] | Log | DeadlineLog
 """A log: its path, or a log object."""
@@ -30,6 +33,7 @@ def read_log(
     procs: int | None = None,
     name: str = "frame",
     map: str | os.PathLike[str] | Mapping[str, Any] | None = None,  # noqa: A002 - as --map
+    resources: str | os.PathLike[str] | None = None,
 ) -> Log:
     """Read a workload log: the Standard Workload Format, five columns ``submit run procs [estimate
     [user]]``, a data frame, or with ``map`` a table of jobs as a cluster has it.
@@ -44,7 +48,10 @@ def read_log(
         name: of the log, for a table.
         map: what the columns of a table mean, as in ``qbatch import table --map``: the name of a
             map (``"pm100"``), the path of a map, or its keys as a dictionary. The table is then a
-            data frame, or a file in CSV, JSON or Parquet.
+            data frame, or a file in CSV, JSON or Parquet. The log then knows what its jobs ask for
+            (nodes, memory, GPUs, partitions), as far as the table says it.
+        resources: a side file of what the jobs ask for by job number (CSV); :func:`replay`,
+            :func:`transform` and :func:`write_log` then use it.
 
     Returns:
         The log: ``len(log)`` rows by (submit, job number, line).  ``log["submit"]`` and the other
@@ -56,7 +63,21 @@ def read_log(
         InputError: it cannot be read; the message names the line and the reason.
     """
     if map is not None:
+        if resources is not None:
+            raise UsageError("map and resources both say what the jobs ask for; leave one out")
         return _read_table(path, map, procs, name)
+    read = _read(path, lenient, procs, name)
+    if resources is None:
+        return read
+    from qbatch.workloads.resource_rows import read_resources
+    from qbatch.workloads.side_file import load_side_file
+
+    side = load_side_file(os.fspath(resources))
+    read_resources(side, read)  # refuses what a replay would refuse
+    return replace(read, side=side)
+
+
+def _read(path: str | os.PathLike[str] | Frame, lenient: bool, procs: int | None, name: str) -> Log:
     if not isinstance(path, str | os.PathLike):
         from qbatch.workloads.checkpoints import without_parts
         from qbatch.workloads.log import in_order, log_of_frame
@@ -94,15 +115,19 @@ def write_log(
     path: str | os.PathLike[str],
     *,
     deadlines: str | os.PathLike[str] | None = None,
+    resources: str | os.PathLike[str] | None = None,
 ) -> None:
     """Write a log as SWF; a name that ends in ``.gz`` is compressed.
 
     Args:
         deadlines: the side file (CSV) for the deadlines of jobs, for which SWF has no field.
+        resources: the side file (CSV) for what jobs ask for beyond processors, if the log knows it;
+            ``month.resources.csv`` next to ``month.swf`` if none is named.
 
     Raises:
         OutputError: the file cannot be written; no partial file is left.
-        UsageError: jobs have deadlines and ``deadlines`` is missing.
+        UsageError: jobs have deadlines and ``deadlines`` is missing, or ``resources`` is given for
+            a log that knows no requests.
     """
     from qbatch.results.output import log_file, whole_file
     from qbatch.workloads import write_log as write
@@ -114,11 +139,20 @@ def write_log(
         raise UsageError(
             f"{count:,} jobs have deadlines, which SWF has no field for; add deadlines=FILE"
         )
-    with log_file(os.fspath(path)) as file:
-        write(file, whole.log.header, whole.log.columns)
-    if deadlines is not None:
-        with whole_file(os.fspath(deadlines)) as file:
-            write_deadlines(file, whole)
+    side = whole.log.side
+    if resources is not None and side is None:
+        raise UsageError(
+            f"resources {os.fspath(resources)}: the log does not know what its jobs ask for; leave "
+            "it out, or read the log with resources=FILE"
+        )
+    place = side_file_of(os.fspath(path)) if resources is None else os.fspath(resources)
+    with ExitStack() as files:
+        # All files get their names at the end, or none does.
+        if side is not None:
+            files.enter_context(whole_file(place)).write(side.content)
+        if deadlines is not None:
+            write_deadlines(files.enter_context(whole_file(os.fspath(deadlines))), whole)
+        write(files.enter_context(log_file(os.fspath(path))), whole.log.header, whole.log.columns)
 
 
 def log_of(given: LogLike) -> DeadlineLog:
@@ -151,11 +185,11 @@ def generate(model: str, **parameters: Any) -> Log:
     Raises:
         UsageError: there is no such model or parameter, one is missing, or a value is out of range.
     """
-    if model not in MODELS:
+    if model not in ALL_MODELS:
         raise UsageError(
-            f"there is no model {model!r}{suggestion(model, MODELS)} (known: {', '.join(MODELS)})"
+            f"there is no model {model!r}{suggestion(model, ALL_MODELS)} (known: {', '.join(ALL_MODELS)})"
         )
-    make = MODELS[model]()
+    make = ALL_MODELS[model]()
     known = inspect.signature(make).parameters
     for name in parameters:
         if name not in known:
@@ -203,8 +237,14 @@ def transformed(
     seed: int,
     reference: Callable[[Log], Column],
 ) -> DeadlineLog:
-    """Return a log after the steps; ``reference`` returns the responses of its jobs under EASY, for
-    ``deadlines``."""
+    """Return a log after the steps, its side file with it; ``reference`` returns the responses of
+    its jobs under EASY, for ``deadlines``."""
+    side = made.log.side
+    if side is not None:
+        made = replace(made, log=with_origin(made.log))
     for step, given in steps:
         made = step.make(made, given, seed, reference)
-    return made
+    if side is None:
+        return made
+    fields = {name: made.log[name] for name in FIELDS}
+    return replace(made, log=replace(made.log, columns=fields, side=side_for(made.log, side)))

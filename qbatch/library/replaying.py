@@ -25,7 +25,7 @@ from qbatch.simulation.drivers import DRIVERS
 from qbatch.simulation.prepare import Options
 from qbatch.workloads import Log
 from qbatch.workloads.machines import load_machine
-from qbatch.workloads.resource_rows import read_resources
+from qbatch.workloads.resource_rows import ResourceRows, read_resources
 from qbatch.workloads.transform import DeadlineLog, read_deadlines
 
 PolicyLike = str | Policy | type[Any]
@@ -103,6 +103,7 @@ def replay(
     load: float = 1.0,
     deadlines: str | os.PathLike[str] | None = None,
     resources: str | os.PathLike[str] | None = None,
+    outages: str | os.PathLike[str] | None = None,
     closed: bool = False,
     by: Sequence[str] = (),
     driver: str = "auto",
@@ -118,8 +119,9 @@ def replay(
         log: the path of a log (SWF or five columns, also .gz or .xz), or one from :func:`read_log`,
             :func:`generate` or :func:`transform`.
         policies: one or several: names with parameters, classes or objects (:func:`policy`).
-        machine: a machine file, a shipped name, or a :class:`Machine`; without it, one pool of
-            ``procs`` processors, or of the number in the header of the log.
+        machine: a machine file, a shipped name, or a :class:`Machine`; without it, the machine of
+            a generated cluster, else one pool of ``procs`` processors, or of the number in the
+            header of the log.
         estimates: ``log``, ``perfect`` (the run times), or ``f:N`` (drawn from run to N x run, by
             ``seed``).
         kill: end a job that reaches its estimate; else raise estimates to run times.
@@ -132,7 +134,10 @@ def replay(
         deadlines: a side file of deadlines by job number (CSV); a log from ``transform`` already
             has its own.
         resources: a side file of nodes, memory, GPUs and partitions by job number (CSV); the
-            machine file has ``schema = 2``.
+            machine file has ``schema = 2``. A log that was read with its side file, imported from
+            a table or generated as a cluster already knows its own.
+        outages: a file of the spans in which hosts take no further jobs (CSV ``host,start,end``, in
+            seconds of the log or ISO times); jobs that run there continue.
         closed: users wait for their jobs before they submit the next.
         by: breakdowns to keep in the record: ``month``, ``user``, ``size``, ...
         driver: loop that runs the jobs: ``auto``, ``compiled`` or ``engine``; the schedules are the
@@ -174,13 +179,15 @@ def replay(
         load=_number("load", load),
         **warmup_of(str(warmup)),
     )
-    requests = None if resources is None else read_resources(os.fspath(resources), whole.log)
+    hosts = _machine(whole.log, procs, machine)
+    requests = _requests(whole.log, resources, hosts)
     experiment = experiment_of(
         whole.log,
-        _machine(whole.log, procs, machine),
+        hosts,
         options,
         _deadlines(whole, deadlines),
         requests,
+        None if outages is None else os.fspath(outages),
     )
     experiment = experiment.closed() if closed else experiment
     schedules, submit = [], experiment.work.submit
@@ -196,6 +203,11 @@ def replay(
         schedules, by, ["qbatch.replay", experiment.log.name, *map(name_of, chosen)]
     )
     notes = [*experiment.notes(chosen), *filter(None, [experiment.note_of_users()])]
+    if requests is None and whole.log.side is not None:
+        notes.append(
+            "what the jobs ask for beyond processors does not count: the machine has no hosts for it "
+            "(a machine file with schema = 2 has)"
+        )
     return ReplayResult(Result(tuple(schedules), document), [in_arguments(note) for note in notes])
 
 
@@ -213,10 +225,22 @@ def _machine(log: Log, procs: int | None, given: MachineLike | None) -> Machine:
     if procs is not None and not 1 <= procs <= 10**9:
         raise UsageError(f"procs {procs}: use 1 to 1000000000")
     if given is None:
-        return machine_of(log, procs, None)
+        return log.machine if log.machine and procs is None else machine_of(log, procs, None)
     if procs is not None:
         raise UsageError("procs and machine both set the machine; leave one out")
     return machine(given)
+
+
+def _requests(log: Log, path: str | os.PathLike[str] | None, hosts: Machine) -> ResourceRows | None:
+    """Return what the jobs ask for, from a side file or from the log; None if nothing does, or no
+    host counts what the log knows."""
+    if path is not None:
+        if log.side is not None:
+            raise UsageError(
+                f"resources {os.fspath(path)}: the log knows what its jobs ask for; leave it out"
+            )
+        return read_resources(os.fspath(path), log)
+    return None if log.side is None or not hosts.chunked else read_resources(log.side, log)
 
 
 def _number(name: str, value: float) -> float:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from qbatch.metrics.sums import exact_area
-from qbatch.model.machine import Machine
+from qbatch.model.machine import CPUS_BILLED, MEMORY_BILLED, Machine
 from qbatch.model.record import MICROSECONDS, Schedule
+from qbatch.planning.partitions import partitions_of
 
 _HOUR = 3600 * MICROSECONDS
 
@@ -25,6 +26,48 @@ class ResourceUse(NamedTuple):
     there: int
     hours: float
     utilisation_submit: float | None
+
+
+class BilledHours(NamedTuple):
+    """What the jobs of a partition are charged: their number, and the sum over them of run time in
+    hours times the amounts that they asked for, each times its weight in ``billing``."""
+
+    partition: str
+    jobs: int
+    hours: float
+
+
+def billed_hours(schedule: Schedule, machine: Machine) -> list[BilledHours]:
+    """Return the charges by partition, if a partition has ``billing``; without it a processor hour
+    costs 1 (docs/spec/production.md 2.2).
+
+    A job of several partitions is charged by the first that it names and that admits it.
+    """
+    if not any(each.billing for each in machine.partitions):
+        return []
+    ran = schedule.only_ran()
+    jobs = ran.workload
+    first = [partitions_of(machine, each.partitions)[:1] for each in jobs.requests]
+    names = [*("".join(one.name for one in each) for each in first)]
+    usual = "".join(one.name for one in partitions_of(machine, ())[:1])
+    request = np.broadcast_to(jobs.request, len(jobs)) if len(jobs.requests) else None
+    own = np.full(len(jobs), usual) if request is None else np.array([*names, usual])[request]
+    hours = (ran.end - ran.start) / _HOUR
+    none = np.zeros(len(jobs), np.int64)
+    found = []
+    for each in machine.partitions:
+        is_here = own == each.name
+        charge = np.zeros(len(jobs))
+        for name, weight in each.billing or ((CPUS_BILLED, 1.0),):
+            if name == CPUS_BILLED:
+                charge += jobs.procs * weight
+            elif name == MEMORY_BILLED:
+                charge += jobs.memory / 2**30 * weight
+            else:
+                charge += np.asarray(jobs.resources.get(name, none)) * weight
+        total = float((charge * hours)[is_here].sum())
+        found.append(BilledHours(each.name, int(is_here.sum()), total))
+    return found
 
 
 def resource_use(schedule: Schedule, machine: Machine) -> list[ResourceUse]:

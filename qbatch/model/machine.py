@@ -23,6 +23,12 @@ SERVER_NAME = "@server"
 SHARED, EXCLUSIVE = SHARES = ("shared", "exclusive")
 """Whether jobs of a partition share hosts with others, or have them alone."""
 
+USUAL_TIER = 1
+"""The tier of a partition that names none, as in Slurm."""
+
+CPUS_BILLED, MEMORY_BILLED = "cpus", "memory_gb"
+"""The names in ``billing`` of processors, and of memory in units of 2**30 bytes."""
+
 REPEATS = ("hourly", "daily", "weekday", "weekend", "weekly")
 """How often a reservation begins again."""
 
@@ -78,7 +84,9 @@ class Partition(msgspec.Struct, frozen=True, omit_defaults=True):
     ``is_default``: jobs that name no partition run here.  ``default_time``: the estimate of a job
     that has none, in microseconds (0: none).  ``max_time``, ``max_hosts``, ``max_memory_per_cpu``:
     the most that a job may ask for, in microseconds, hosts and bytes (0: no limit). ``min_hosts``:
-    the fewest hosts. ``share``: one of ``SHARES``.
+    the fewest hosts. ``share``: one of ``SHARES``.  ``tier``: list schedulers look at jobs of a
+    higher one first.  ``billing``: what an hour of a unit of each resource costs (``CPUS_BILLED``,
+    ``MEMORY_BILLED`` and named resources); empty: a processor costs 1.
     """
 
     name: str
@@ -90,6 +98,8 @@ class Partition(msgspec.Struct, frozen=True, omit_defaults=True):
     max_hosts: int = 0
     max_memory_per_cpu: int = 0
     share: str = SHARED
+    tier: int = USUAL_TIER
+    billing: tuple[tuple[str, float], ...] = ()
 
 
 class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):

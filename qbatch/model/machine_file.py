@@ -139,6 +139,8 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
         if tables and single_host:
             text_of = "needs jobs that may be on several hosts; leave single_host = true out"
             raise reader.error(key, text_of, None, document)
+    amounts = [*(each for host in hosts for each in host.resources), *server]
+    counted = list(dict.fromkeys(name for name, _ in amounts))
     return Machine(
         (*hosts, server_host(server)) if server else tuple(hosts),
         single_host,
@@ -146,7 +148,7 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
         reader.text(document, "name", ""),
         chunked=schema > 1 and not single_host,
         per_user=per_user,
-        partitions=read_partitions(reader, partitions, known),
+        partitions=read_partitions(reader, partitions, known, counted),
         reservations=read_reservations(reader, reservations, known),
     )
 

@@ -9,10 +9,14 @@ from datetime import date, datetime
 from typing import Any
 
 from qbatch.model.machine import (
+    CPUS_BILLED,
+    EXCLUSIVE,
+    MEMORY_BILLED,
     REPEATS,
     SERVER_NAME,
     SHARED,
     SHARES,
+    USUAL_TIER,
     Host,
     Machine,
     Partition,
@@ -29,10 +33,12 @@ TABLES = ("resource", "partition", "reservation")
 _MOST_OF_A_RESOURCE = 2**60
 _RESOURCE_KEYS = ("name", "kind", "types", "total")
 _KINDS = ("host", "server")
-_PARTITION_KEYS = ("name", "hosts", "default", "times", "sizes", "share")
+_PARTITION_KEYS = ("name", "hosts", "default", "times", "sizes", "share", "rank", "billing")
 _TIMES, _SIZES = ("default", "max"), ("min_hosts", "max_hosts", "max_memory_per_cpu")
 _RESERVATION_KEYS = ("name", "hosts", "start", "duration", "repeat", "times", "users", "flags")
 _FLAGS = ("maint", "flex")
+_BY_USER = "user"
+_MOST_TIER, _MOST_WEIGHT = 65_533, 1e9
 _SECOND = 1_000_000
 
 
@@ -83,9 +89,13 @@ def read_server_amounts(
 
 
 def read_partitions(
-    reader: TableReader, tables: Sequence[dict[str, Any]], places: dict[str, int]
+    reader: TableReader,
+    tables: Sequence[dict[str, Any]],
+    places: dict[str, int],
+    resources: Sequence[str],
 ) -> tuple[Partition, ...]:
-    """Return the partitions; ``places``: the indices of the hosts by name."""
+    """Return the partitions; ``places``: the indices of the hosts by name; ``resources``: the names
+    of what hosts and the server have in addition to processors and memory."""
     found: list[Partition] = []
     for table in tables:
         reader.known_keys(table, _PARTITION_KEYS, " in [[partition]]")
@@ -100,12 +110,21 @@ def read_partitions(
         if is_default and any(each.is_default for each in found):
             text = "there is another default partition before it; one can be the default"
             raise reader.error("default", text, None, table)
-        times, sizes = (_inner(reader, table, key, known) for key, known in _INNER)
+        times, sizes, rank = (_inner(reader, table, key, known) for key, known in _INNER)
         share = reader.text(table, "share", SHARED)
+        if share == _BY_USER:
+            text = (
+                "hosts that only jobs of one user share are not counted yet; write "
+                f'"{EXCLUSIVE}", which keeps all jobs apart, or leave share out'
+            )
+            raise reader.error("share", text, share, table)
         reader.check_known(table, "share", [share], set(SHARES), "way to share hosts")
         fewest, most = (reader.whole(sizes, key, 1) or 0 for key in _SIZES[:2])
         if most and fewest > most:
             raise reader.error("sizes", f"{fewest} hosts at least and {most} at most", None, table)
+        tier = reader.whole(rank, "tier", 0)
+        if tier is not None and tier > _MOST_TIER:
+            raise reader.error("rank", f"tier {tier} is above {_MOST_TIER}", None, table)
         default, longest = reader.span(times, "default"), reader.span(times, "max")
         if longest and default > longest:
             raise reader.error("times", "the default is above the greatest", None, table)
@@ -114,12 +133,37 @@ def read_partitions(
         except ValueError as error:
             raise reader.error("sizes", f"{_SIZES[2]}: {error}", None, table) from error
         found.append(
-            Partition(name, hosts, is_default, default, longest, fewest, most, memory, share)
+            Partition(
+                name,
+                hosts,
+                is_default,
+                default,
+                longest,
+                fewest,
+                most,
+                memory,
+                share,
+                USUAL_TIER if tier is None else tier,
+                _billing(reader, table, resources),
+            )
         )
     return tuple(found)
 
 
-_INNER = (("times", _TIMES), ("sizes", _SIZES))
+_INNER = (("times", _TIMES), ("sizes", _SIZES), ("rank", ("tier",)))
+
+
+def _billing(
+    reader: TableReader, table: dict[str, Any], resources: Sequence[str]
+) -> tuple[tuple[str, float], ...]:
+    """Return what an hour of a unit of each resource costs in a partition."""
+    weights = _inner(reader, table, "billing", (CPUS_BILLED, MEMORY_BILLED, *resources))
+    for name, weight in weights.items():
+        is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not is_number or not 0 <= weight <= _MOST_WEIGHT:
+            text = f"{name} = {weight!r} is not a number from 0 to {_MOST_WEIGHT:g}"
+            raise reader.error("billing", text, None, table)
+    return tuple((name, float(weight)) for name, weight in weights.items())
 
 
 def _inner(
@@ -210,6 +254,8 @@ def site_tables(machine: Machine) -> list[tuple[str, dict[str, Any]]]:
                     "times": {key: value for key, value in times.items() if value},
                     "sizes": {key: value for key, value in sizes.items() if value},
                     "share": each.share if each.share != SHARED else None,
+                    "rank": {"tier": each.tier} if each.tier != USUAL_TIER else {},
+                    "billing": dict(each.billing),
                 },
             )
         )

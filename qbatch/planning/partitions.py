@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from qbatch.model.job import SCATTER, SERVER, ChunkRequest, Job, JobRequest
-from qbatch.model.machine import EXCLUSIVE, Machine, Partition, memory_text
+from qbatch.model.machine import EXCLUSIVE, USUAL_TIER, Machine, Partition, memory_text
 
 
 def partitions_of(machine: Machine, names: Sequence[str]) -> tuple[Partition, ...]:
@@ -23,6 +23,17 @@ def default_time(machine: Machine, names: Sequence[str]) -> int:
     partitions; 0: they have none."""
     times = [each.default_time for each in partitions_of(machine, names) if each.default_time]
     return min(times, default=0)
+
+
+def has_tiers(machine: Machine) -> bool:
+    """Return whether the partitions of a machine differ in their tier."""
+    return len({each.tier for each in machine.partitions}) > 1
+
+
+def tier_of(machine: Machine, names: Sequence[str]) -> int:
+    """Return the tier of a job that names partitions: the highest of them."""
+    tiers = [each.tier for each in partitions_of(machine, names)]
+    return max(tiers, default=USUAL_TIER)
 
 
 def has_limits(machine: Machine) -> bool:

@@ -22,6 +22,7 @@ from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
 from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.kernels.types import BoolArray, Int64Array
+from qbatch.planning.partitions import has_tiers
 from qbatch.planning.view import Reserved, View
 
 
@@ -252,6 +253,18 @@ def note_of_classes(policies: Iterable[Policy], machine: Machine) -> str | None:
     return (
         "of the policies only lsf follows the classes of the machine file, also inside "
         f"immediate and soon; {named}"
+    )
+
+
+def note_of_tiers(policies: Iterable[Policy], machine: Machine) -> str | None:
+    """Return a note for a user if the partitions of a machine have tiers that some of the policies do
+    not follow, else None."""
+    heedless = [name_of(each) for each in policies if not getattr(each, "follows_tiers", False)]
+    if not has_tiers(machine) or not heedless:
+        return None
+    return (
+        "list schedulers look at jobs of a higher tier first; "
+        f"{', '.join(heedless)} {'does' if len(heedless) == 1 else 'do'} not"
     )
 
 

@@ -13,6 +13,7 @@ holder's place at the front.
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from qbatch.planning.kernels.order import BYPASS
 from qbatch.planning.kernels.orders import FCFS, LOOP_ORDERS, PRIORITY, SJF_BEHIND
 from qbatch.planning.kernels.tables import ENDS, NO_PARTS, PARTS, Needs
 from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.partitions import has_tiers, tier_of
 from qbatch.planning.policy import Compiled, ListRules
 from qbatch.planning.resources import PoolModel, resource_model_of
 from qbatch.planning.view import Reserved, View, for_starts, jobs_of, reserved_in
@@ -67,6 +69,7 @@ class Backfill:
         self._one_pass = passes.fcfs_pass if rules.is_stopping else one_pass
         self._pool_pass = lists.pool_pass(self._one_pass, self._order != FCFS)
         self._pass_apart = entry_to(lists.pool_pass_apart(self._pool_pass))
+        self.follows_tiers = not rules.is_sticky
         self._remembers = rules.is_sticky or rules.weights[BYPASS] != 0
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
@@ -74,6 +77,8 @@ class Backfill:
         there."""
         if self._order == SJF_BEHIND and not machine.is_one_pool:
             return None
+        if self.follows_tiers and has_tiers(machine):
+            return None  # the kernels order the queue themselves, without tiers
         if resource_model_of(machine) is not PoolModel or not self._counts:
             return Compiled(
                 lists.decide_on_hosts,
@@ -210,7 +215,7 @@ class Backfill:
             return resources.starts(started[:count].tolist(), []) if count else []
         if not (reserves or resources.fits_any(queue)):
             return []
-        if self._order != SJF_BEHIND:
+        if self._order != SJF_BEHIND and not (self.follows_tiers and has_tiers(view.machine)):
             started, places, begun = for_starts(whole, len(queue))
             count = _list_pass(
                 view.now,
@@ -254,7 +259,12 @@ class Backfill:
         if self._order == SJF_BEHIND:
             behind = len(view.resources.list_pass(queue, 0, is_stopping=True)[0]) + 1
         found: Int64Array = _looked_through(view.now, jobs_of(view), queue, behind, tables)
-        return found
+        if not (self.follows_tiers and has_tiers(view.machine)):
+            return found
+        # Jobs of a higher tier come first, and otherwise the order stays (docs/spec/production.md 2.1).
+        known = cache(partial(tier_of, view.machine))
+        tiers = [known(view.jobs[row].partitions) for row in found.tolist()]
+        return found[np.argsort(-np.array(tiers, np.int64), kind="stable")]
 
     def _tables_afterwards(self, view: View) -> lists.HostList:
         """Return a copy of the tables without the bypasses that the pass just over has added."""

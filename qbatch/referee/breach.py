@@ -37,6 +37,7 @@ CODES: dict[str, str] = {
     "server-overfull": "jobs had more of an amount of the whole server, such as licences, than there is",
     "not-alone": "another job was on a host that a job has alone",
     "reserved-host": "a job started on a host of a reservation during it, without naming it",
+    "closed-host": "a job started on a host while the file of outages has it closed",
     "outside-reservation": (
         "a job that names a reservation started outside of its times, or ran on other hosts"
     ),

@@ -16,6 +16,7 @@ from qbatch.model.reservations import Window
 from qbatch.planning.partitions import breach, partitions_of
 from qbatch.referee.breach import Breach, seconds
 from qbatch.referee.site import Parts
+from qbatch.workloads.outages import Outage
 
 
 class Admitted(NamedTuple):
@@ -33,7 +34,7 @@ def admitted(
     """Return what partitions say of a job, by what it had: hosts, processors and bytes of all, and
     by its requested time in microseconds."""
     named = partitions_of(machine, request.partitions)
-    if not named and request.partitions:
+    if not named and request.partitions and machine.partitions:
         unknown = ", ".join(request.partitions)
         why = f"names the partition {unknown}, which the machine does not have"
         return Admitted(request.partitions, request.is_exclusive, why)
@@ -138,8 +139,8 @@ def check_features(
 
 
 class ReservedTimes(NamedTuple):
-    """The breaches of reservations, and how many jobs that ran before a window began were still on
-    its hosts then."""
+    """The breaches of reservations or outages, and how many jobs that ran before one began were still
+    on its hosts then."""
 
     breaches: list[Breach]
     overlaps: int
@@ -187,6 +188,30 @@ def check_reservations(
         overlapping.update(job[near][is_over].tolist())
     found += _named(done, parts, machine, windows, reservation, names)
     return ReservedTimes(found, len(overlapping))
+
+
+def check_outages(
+    done: Schedule, parts: Parts, outages: Sequence[Outage], names: list[str]
+) -> ReservedTimes:
+    """Check that no job started on a host while it was closed; also count the jobs that started
+    before and ran on there."""
+    found: list[Breach] = []
+    order = np.lexsort((done.start[parts.job], parts.host))
+    job, host = parts.job[order], parts.host[order]
+    start, end = done.start[job], done.end[job]
+    firsts = np.searchsorted(host, np.arange(len(names) + 1))
+    ran_on: set[int] = set()
+    for begin, over, closed in outages:
+        own = slice(*firsts[closed : closed + 2].tolist())
+        first, last = np.searchsorted(start[own], [begin, over]).tolist()
+        for row in job[own][first:last].tolist():
+            text = (
+                f"started on host {names[closed]} while it was closed, from {seconds(begin)} to "
+                f"{seconds(over)}"
+            )
+            found.append(_breach(done, row, "closed-host", text))
+        ran_on.update(job[own][:first][end[own][:first] > begin].tolist())
+    return ReservedTimes(found, len(ran_on))
 
 
 def _named(

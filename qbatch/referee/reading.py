@@ -21,7 +21,8 @@ from qbatch.referee.site import Site
 from qbatch.results.job_rows import read_job_rows
 from qbatch.results.recorded import read_recorded
 from qbatch.results.run_words import header_notes, left_out_notes
-from qbatch.workloads.resource_rows import read_resources, resources_of_jobs
+from qbatch.workloads.outages import read_outages
+from qbatch.workloads.resource_rows import ResourceRows, read_resources, resources_of_jobs
 
 NEVER = 1 << 62
 """The start of a job that still waited when its log was written."""
@@ -55,10 +56,19 @@ class Conditions:
 
 
 class SiteFiles(NamedTuple):
-    """A machine of hosts, and the path of a side file of resources."""
+    """A machine of hosts, and the paths of a side file of resources and of a file of outages."""
 
     machine: Machine
     resources: str
+    outages: str | None = None
+
+    def of(self, rows: ResourceRows, clock: LogClock, name: str, *, has_hosts: bool = True) -> Site:
+        """Return what a schedule is checked against; ``rows``: what its jobs ask for; ``clock`` and
+        ``name``: of its log."""
+        if self.outages is None:
+            return Site(self.machine, rows, clock, has_hosts)
+        closed = read_outages(self.outages, self.machine, clock, name).spans
+        return Site(self.machine, rows, clock, has_hosts, closed)
 
 
 Judged = tuple[Schedule, Conditions]
@@ -115,7 +125,7 @@ def _with_site(judged: list[Judged], site: SiteFiles | None) -> list[Judged]:
         work = schedule.workload
         rows = resources_of_jobs(site.resources, work.number, work.name, may_have_others=True)
         work = work.changed(log_row=np.arange(len(work)))
-        of_site = Site(site.machine, rows, work.clock, has_hosts=False)
+        of_site = site.of(rows, work.clock, work.name, has_hosts=False)
         is_one_pool = known.is_one_pool and site.machine.is_one_pool
         conditions = replace(known, site=of_site, is_one_pool=is_one_pool)
         found.append((replace(schedule, workload=work), conditions))
@@ -168,7 +178,7 @@ def _read_swf(path: str, procs: int | None, site: SiteFiles | None) -> Judged:
     if site is not None:
         header = recorded.log.header
         clock = LogClock(header.unix_start_time, header.time_zone_string)
-        of_site = Site(site.machine, read_resources(site.resources, recorded.log), clock)
+        of_site = site.of(read_resources(site.resources, recorded.log), clock, recorded.log.name)
     return schedule, Conditions(
         site=of_site,
         is_preempted=recorded.is_preempted,

@@ -14,6 +14,7 @@ from qbatch.model.job import SERVER, JobRequest
 from qbatch.model.machine import Machine
 from qbatch.model.record import BoolArray, Int64Array, LogClock, Schedule
 from qbatch.workloads.accounting.sacct import host_names
+from qbatch.workloads.outages import Outage
 from qbatch.workloads.resource_rows import ResourceRows
 
 NOT_COUNTED = 1 << 60
@@ -28,13 +29,14 @@ class Site:
     schedule.
 
     ``has_hosts``: the hosts in the side file are those of this schedule.  If not, they are the
-    hosts in its job rows.
+    hosts in its job rows.  ``outages``: when hosts were closed.
     """
 
     machine: Machine
     rows: ResourceRows
     clock: LogClock
     has_hosts: bool = True
+    outages: tuple[Outage, ...] = ()
 
 
 class Parts(NamedTuple):

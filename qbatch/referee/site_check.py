@@ -15,6 +15,7 @@ from qbatch.referee.allocations import Held, check_amounts, check_exclusive, che
 from qbatch.referee.breach import Breach, Findings, jobs_counted
 from qbatch.referee.permissions import (
     check_features,
+    check_outages,
     check_partitions,
     check_reservations,
     permissions,
@@ -61,6 +62,13 @@ def check_site(done: Schedule, site: Site, found: Findings, *, is_preempted: boo
         found.breaches.append(Breach("unknown-host", int(done.start[row]), (number,), text))
     is_alone = _check_permissions(done, site, of, parts, asked, names, found)
     _check_reservations(done, site, of, parts, names, found)
+    if site.outages:
+        judged = check_outages(done, parts, site.outages, names)
+        found.breaches += judged.breaches
+        ran_on = jobs_counted(judged.overlaps)
+        more = f"; {ran_on} that started earlier ran on there" if judged.overlaps else ""
+        hosts = len({each.host for each in site.outages})
+        found.checked.append(f"starts on closed hosts ({hosts} closed at times){more}")
     with_hosts = int((parts.width > 0).sum())
     if with_hosts < len(done):
         of_what = "side file" if site.has_hosts else "job rows"

@@ -7,8 +7,10 @@ less memory than the job uses, it is returned at the instant of its start, in an
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from qbatch.engine.round import Round
 from qbatch.engine.runs import RunTables, longer, places_of
 from qbatch.model.actions import Start, WakeAt
 from qbatch.model.errors import DecisionError, InputError, UsageError
-from qbatch.model.events import Returned
+from qbatch.model.events import Event, HostClosed, HostOpened, Returned
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
@@ -30,6 +32,7 @@ from qbatch.planning.policy import Policy, Predicting, name_of
 from qbatch.planning.view import View
 from qbatch.simulation.recorder import Recorder
 from qbatch.simulation.sources import LogSource, Source
+from qbatch.workloads.outages import Outage
 
 Observer = Callable[[Engine, Round], None]
 """Called after every round."""
@@ -97,16 +100,24 @@ class _KnownEnds:
 
 
 class Calendar:
-    """Replays a workload, or the jobs of another source, through one engine."""
+    """Replays a workload, or the jobs of another source, through one engine; ``outages``: when hosts
+    are closed."""
 
     def __init__(
-        self, jobs: Workload | Source, machine: Machine, policy: Policy, *, is_audited: bool = False
+        self,
+        jobs: Workload | Source,
+        machine: Machine,
+        policy: Policy,
+        *,
+        is_audited: bool = False,
+        outages: Sequence[Outage] = (),
     ) -> None:
         self.source: Source = LogSource(jobs) if isinstance(jobs, Workload) else jobs
         windows = _windows(machine, jobs) if machine.reservations else ()
         self.engine = Engine(machine, policy, is_audited=is_audited, windows=windows)
         self._policy = policy
         self._ends = _KnownEnds(self.engine.runs)
+        self._changes = _changes(outages)
         self._record = Recorder(self.source.size)
         self._idle = 0
         self._arrived = 0
@@ -127,9 +138,10 @@ class Calendar:
             if finished:
                 self.source.ended(instant, finished)
             arrivals = self._arriving(instant)
-            done = self.engine.handle(
-                instant, [Returned(row) for row in failed], arrivals, finished
-            )
+            events: list[Event] = [Returned(row) for row in failed]
+            while self._changes and self._changes[0][0] == instant:
+                events.append(self._changes.popleft()[1])
+            done = self.engine.handle(instant, events, arrivals, finished)
             self._account(done)
             self.source.after_round(done)
             if not (done.finished or done.arrived):
@@ -156,7 +168,9 @@ class Calendar:
         return with_predictions(schedule, self._policy, self.engine.view())
 
     def _next_instant(self) -> int | None:
-        instants = (self._ends.next(), self.source.next_instant(), self.engine.next_timer())
+        instants = [self._ends.next(), self.source.next_instant(), self.engine.next_timer()]
+        if self._changes:
+            instants.append(self._changes[0][0])
         return min((instant for instant in instants if instant is not None), default=None)
 
     def _arriving(self, instant: int) -> Sequence[Job]:
@@ -195,6 +209,14 @@ class Calendar:
                 record.note(action, at)
         if done.arrived or done.returned or done.requeued:
             record.queue(self.engine.queue_length + started)  # it grows at no other instant
+
+
+def _changes(outages: Sequence[Outage]) -> deque[tuple[int, HostClosed | HostOpened]]:
+    """Return when hosts close and open, in order; the outages of one host do not touch."""
+    changes: list[tuple[int, HostClosed | HostOpened]] = []
+    for begin, end, host in outages:
+        changes += [(begin, HostClosed(host)), (end, HostOpened(host))]
+    return deque(sorted(changes, key=itemgetter(0)))
 
 
 def _windows(machine: Machine, jobs: Workload | Source) -> tuple[Window, ...]:

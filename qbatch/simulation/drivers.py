@@ -3,6 +3,8 @@ it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from qbatch.engine.audit import breaches
@@ -18,6 +20,7 @@ from qbatch.simulation.prepare import choose_procs, prepare
 from qbatch.simulation.sources import Source
 from qbatch.workloads import Log
 from qbatch.workloads.log import Column
+from qbatch.workloads.outages import Outage
 
 DRIVERS = ("auto", "compiled", "engine")
 """The drivers of a replay: the compiled loop if there is one; the compiled loop or an error; always
@@ -39,8 +42,10 @@ def run(
     is_audited: bool = False,
     observe: Observer | None = None,
     progress: ProgressCallback | None = None,
+    outages: Sequence[Outage] = (),
 ) -> Schedule:
-    """Return the schedule of a policy for a workload, or for another source, on the machine.
+    """Return the schedule of a policy for a workload, or for another source, on the machine;
+    ``outages``: when its hosts are closed.
 
     Raises:
         UsageError: ``driver="compiled"`` for a policy, a machine or a source that has no compiled
@@ -59,16 +64,19 @@ def run(
         and not _counts_work(workload)
     ):
         compiled, why = None, "for jobs with more work than it can count"
+    if outages:
+        compiled, why = None, "with outages"
     if driver == "compiled" and compiled is None:
         raise UsageError(
             f"policy {name_of(policy)} has no compiled loop {why}; leave out --driver compiled"
         )
     is_plain = driver == "auto" and observe is None and not is_audited
-    is_plain = is_plain and not machine.reservations
+    is_plain = is_plain and not (machine.reservations or outages)
     if workload is not None and compiled is None and is_plain and is_worth_a_loop(workload):
         schedule = run_around_python(workload, machine, policy, progress)
     elif driver == "engine" or compiled is None or workload is None or observe is not None:
-        schedule = Calendar(jobs, machine, policy, is_audited=is_audited).run(observe, progress)
+        live = Calendar(jobs, machine, policy, is_audited=is_audited, outages=outages)
+        schedule = live.run(observe, progress)
     else:
         # The kernels load in a tenth of a second and compile in seconds: import them only if
         # needed.
@@ -88,9 +96,10 @@ def run(
         work, rules = schedule.workload, getattr(policy, "rules", None)
         is_from_scratch = isinstance(rules, PlanRules) and rules.compression == "scratch"
         breaks = is_from_scratch or getattr(policy, "breaks_promises", False)
-        if breaks or schedule.pieces is not None or (work.run > work.estimate).any():
+        breaks = breaks or bool(outages) or schedule.pieces is not None
+        if breaks or (work.run > work.estimate).any():
             # A plan from scratch keeps no promises: it shows how promises break (Fig. 4).  Trial
-            # runs, and jobs that outlive their estimates or predictions, delay promised starts, and
+            # runs, closed hosts, and jobs that outlive estimates or predictions, delay promises, and
             # the engine records it.
             found = [text for text in found if "after its promise" not in text]
         if found:

@@ -6,10 +6,8 @@ The rules are those of docs/design.md, "The meaning of one instant".
 
 from __future__ import annotations
 
-import math
-from datetime import UTC, datetime
+from itertools import compress
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 import numpy as np
@@ -22,7 +20,7 @@ from qbatch.model.record import MICROSECONDS, Int64Array, LogClock, Workload
 from qbatch.planning.partitions import default_time, has_limits, limited
 from qbatch.workloads import Log, machine_procs
 from qbatch.workloads.estimates import read_estimates
-from qbatch.workloads.log import cancelled_rows, used_procs
+from qbatch.workloads.log import cancelled_rows, log_second, used_procs
 from qbatch.workloads.resource_rows import ResourceRows
 from qbatch.workloads.unfinished import unfinished_of
 
@@ -84,14 +82,15 @@ def prepare(
     submit_s, run_s = np.asarray(log["submit"]), run_times(log)
     procs = np.asarray(log.procs)
     if resources is not None:
+        resources = _on(machine, resources)
         procs = _of_requests(resources, [each.procs for each in resources.requests], procs)
     reasons = reasons_to_skip(log, machine, procs)
     skipped = {name: len(rows) for name, rows in reasons.items()}
     keep = np.ones(len(log), np.bool_)
     if options.since is not None:
-        keep &= submit_s >= _log_second(options.since, clock, log.name, "--from")
+        keep &= submit_s >= log_second(options.since, clock, log.name, "--from")
     if options.before is not None:
-        keep &= submit_s < _log_second(options.before, clock, log.name, "--to")
+        keep &= submit_s < log_second(options.before, clock, log.name, "--to")
     for rows in reasons.values():
         keep[rows] = False
     rows = np.flatnonzero(keep)[: options.first]
@@ -104,7 +103,7 @@ def prepare(
     submit = _microseconds(submit_s[rows], log.name, "submit")
     counted = submit >= submit[0] + round(options.warmup * MICROSECONDS)
     if options.counted_from is not None:
-        counted &= submit_s[rows] >= _log_second(options.counted_from, clock, log.name, "--warmup")
+        counted &= submit_s[rows] >= log_second(options.counted_from, clock, log.name, "--warmup")
     submitted, submit = submit, _scaled(submit, options.load)
     deadline = np.broadcast_to(np.int64(-1), len(rows))
     if deadlines is not None:
@@ -145,9 +144,6 @@ def prepare(
     columns: dict[str, Any] = {}
     if resources is not None:
         requests, of = resources.requests, resources.of[rows]
-        if not machine.reservations:  # those of a log do not count then
-            requests = tuple(msgspec.structs.replace(each, reservation="") for each in requests)
-            resources = resources._replace(requests=requests)
         if has_limits(machine):
             requests, of = in_partitions(machine, requests, of, procs[rows], estimate)
             resources = resources._replace(requests=requests)
@@ -189,6 +185,15 @@ def prepare(
         deadline=deadline,
         **columns,
     )
+
+
+def _on(machine: Machine, resources: ResourceRows) -> ResourceRows:
+    """Return what jobs ask for of a machine: one without partitions or reservations does not count
+    those of a log."""
+    lacks = [not machine.reservations, not machine.partitions]
+    nothing = dict(compress((("reservation", ""), ("partitions", ())), lacks))
+    requests = tuple(msgspec.structs.replace(each, **nothing) for each in resources.requests)
+    return resources._replace(requests=requests)
 
 
 def in_partitions(
@@ -282,37 +287,6 @@ def reasons_to_skip(
             found[name] = rows
         keep &= ~bad
     return found
-
-
-def _log_second(text: str, clock: LogClock, name: str, option: str) -> float:
-    """Return the log second of a number or an ISO time (read in the log's zone if it names
-    none)."""
-    try:
-        second = float(text)
-        if math.isfinite(second):
-            return second
-    except ValueError:
-        pass
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(
-            f"{option} {text!r}: neither seconds of the log nor an ISO time such as "
-            "1996-11-01T08:00"
-        ) from None
-    if clock.unix_start is None:
-        raise UsageError(
-            f"{option} {text!r}: {name} has no UnixStartTime in its header; give seconds of the log"
-        )
-    if when.tzinfo is None:
-        try:
-            when = when.replace(tzinfo=ZoneInfo(clock.zone) if clock.zone else UTC)
-        except (OSError, ValueError, KeyError):
-            raise UsageError(
-                f"{option} {text!r}: the log's time zone {clock.zone!r} is not known; write an "
-                "offset, such as +01:00"
-            ) from None
-    return when.timestamp() - clock.unix_start
 
 
 def _microseconds(seconds: NDArray[Any], name: str, field: str) -> Int64Array:

@@ -178,7 +178,8 @@ class Outcomes(Record, frozen=True):
 
 class QueueRecord(Record, frozen=True):
     """One queue.  ``kind``: Execution or Route.  ``counts``: jobs by state letter.  A limit of None
-    means no limit.  ``assigned``: what its running jobs have, as in ``resources_assigned``."""
+    means no limit.  ``assigned``: what its running jobs have, as in ``resources_assigned``.
+    ``partition``: the partition in which its jobs run."""
 
     name: str
     kind: str = "Execution"
@@ -200,6 +201,7 @@ class QueueRecord(Record, frozen=True):
     policy: str = ""
     comment: str = ""
     assigned: dict[str, str] = {}
+    partition: str = ""
 
 
 class Queues(Record, frozen=True):

@@ -266,7 +266,10 @@ MODELS: dict[str, Callable[[], Callable[..., Log]]] = {
     "plain": _function("qbatch.workloads.generate", "generate_log"),
 }
 """The models: that of Lublin and Feitelson, a month of the Origin 2000, and the small generator of
-``qbatch trace generate``."""
+``qbatch trace generate``.  A sweep takes these."""
+
+ALL_MODELS = MODELS | {"cluster": _function("qbatch.workloads.cluster", "cluster_log")}
+"""Also the GPU cluster, of which a log has its own machine."""
 
 _TYPES: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "str": str}
 

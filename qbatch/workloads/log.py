@@ -8,6 +8,7 @@ occupies no memory.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,7 +20,10 @@ import numpy as np
 
 from qbatch.distribution import install_command
 from qbatch.model.errors import InputError, UsageError, suggestion
+from qbatch.model.machine import Machine
+from qbatch.model.record import LogClock
 from qbatch.workloads.header import Header, machine_procs, readable
+from qbatch.workloads.side_file import SideText
 
 if TYPE_CHECKING:
     import pandas
@@ -63,7 +67,10 @@ class Log:
 
     ``bad_rows``: the number of unreadable rows; ``bad_lines`` and ``bad_reasons``: the lines of the
     first of them, and why.  ``part_lines`` and ``part_jobs``: the lines and job numbers of rows
-    that were left out, as parts of checkpointed jobs (:mod:`.checkpoints`).
+    that were left out, as parts of checkpointed jobs (:mod:`.checkpoints`).  ``side``: the side file
+    of what the jobs ask for beyond the fields (:mod:`.resource_rows`), None if there is none.
+    ``machine``: that of a generated log, on which the jobs of its side file run; None: the header
+    has a number of processors.
     """
 
     name: str
@@ -78,6 +85,8 @@ class Log:
     user_names: dict[int, str] = field(default_factory=dict)
     part_lines: Column = field(default_factory=lambda: np.zeros(0, np.int32))
     part_jobs: Column = field(default_factory=lambda: np.zeros(0, np.int32))
+    side: SideText | None = None
+    machine: Machine | None = None
 
     def __len__(self) -> int:
         return len(self.line)
@@ -216,6 +225,42 @@ def wall_clock(header: Header, second: float) -> str | None:
         return instant.astimezone(log_zone(header)).isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError):
         return None
+
+
+def log_second(text: str, clock: LogClock, name: str, option: str) -> float:
+    """Return the log second of a number or an ISO time (read in the log's zone if it names none).
+
+    ``name``: of the log; ``option``: what the text is, for messages.
+
+    Raises:
+        UsageError: it is neither, or an ISO time of a log without a date or a known zone.
+    """
+    try:
+        second = float(text)
+        if math.isfinite(second):
+            return second
+    except ValueError:
+        pass
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"{option} {text!r}: neither seconds of the log nor an ISO time such as "
+            "1996-11-01T08:00"
+        ) from None
+    if clock.unix_start is None:
+        raise UsageError(
+            f"{option} {text!r}: {name} has no UnixStartTime in its header; give seconds of the log"
+        )
+    if when.tzinfo is None:
+        try:
+            when = when.replace(tzinfo=ZoneInfo(clock.zone) if clock.zone else UTC)
+        except (OSError, ValueError, KeyError):
+            raise UsageError(
+                f"{option} {text!r}: the log's time zone {clock.zone!r} is not known; write an "
+                "offset, such as +01:00"
+            ) from None
+    return when.timestamp() - clock.unix_start
 
 
 def facts(log: Log) -> dict[str, Any]:

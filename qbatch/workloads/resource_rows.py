@@ -6,34 +6,38 @@ It is CSV with a header.  ``job`` names a job of the log; a job without a row ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from qbatch.model.errors import InputError, suggestion
-from qbatch.model.job import FREE, SCATTER, SERVER, ChunkRequest, JobRequest
+from qbatch.model.job import FREE, PLACINGS, SCATTER, SERVER, ChunkRequest, JobRequest
 from qbatch.model.machine import parse_memory
 from qbatch.model.record import BoolArray, Int64Array
 from qbatch.workloads.log import ORIGIN, Log
-from qbatch.workloads.side_file import read_side_file
+from qbatch.workloads.side_file import SideText, read_side_file, side_bytes
 
-COLUMNS = (
-    "job",
+REQUEST_COLUMNS = (
     "nodes",
     "cpus_per_node",
     "memory_per_node",
     "gpus_per_node",
     "gpu_type",
+    "resources_per_node",
     "features",
     "partitions",
     "exclusive",
+    "place",
     "server",
     "reservation",
     "hosts",
     "spread",
-    "suspended",
 )
+"""The columns that an import fills from a job's records."""
+
+COLUMNS = ("job", *REQUEST_COLUMNS, "suspended")
 """The columns that count; ``job`` and ``nodes`` are required.  The last three say what really
 happened, which a policy does not see (``qbatch verify`` does)."""
 
@@ -72,17 +76,17 @@ class ResourceRows(NamedTuple):
     suspended: Int64Array | None
 
 
-def read_resources(path: str, log: Log) -> ResourceRows:
+def read_resources(side: str | SideText, log: Log) -> ResourceRows:
     """Return the requests of a log's jobs from a side file.
 
     Raises:
         InputError: names the file, the line and the reason.
     """
-    return resources_of_jobs(path, np.asarray(log["job"], np.int64), log.name)
+    return resources_of_jobs(side, np.asarray(log["job"], np.int64), log.name)
 
 
 def resources_of_jobs(
-    path: str, numbers: Int64Array, name: str, *, may_have_others: bool = False
+    side: str | SideText, numbers: Int64Array, name: str, *, may_have_others: bool = False
 ) -> ResourceRows:
     """Return the requests of jobs with these numbers; the rows of the result are theirs.
 
@@ -92,7 +96,8 @@ def resources_of_jobs(
     Raises:
         InputError: names the file, the line and the reason.
     """
-    header, rows, sha256 = read_side_file(path)
+    header, rows, sha256 = read_side_file(side)
+    path = side if isinstance(side, str) else side.name
     _check_header(path, header)
     places = {number: row for row, number in enumerate(numbers.tolist())}
     of, known = np.full(len(numbers), -1, np.int64), dict[JobRequest, int]()
@@ -145,22 +150,61 @@ def resources_of(rows: ResourceRows, log: Log, made: Log) -> ResourceRows:
     )
 
 
-def rows_for(
-    path: str, job: Iterable[int], origin: Iterable[int]
-) -> tuple[list[str], Iterator[list[str]]]:
-    """Return the header and the rows of a side file for the jobs of another log, made from its log.
+def side_for(made: Log, side: SideText) -> SideText:
+    """Return the side file of a log that was made from another one, of the side file of that one.
 
-    ``job``: their numbers; ``origin``: the number in the side file of each, of which it keeps the
-    row.  A job without a row there gets none.
+    A job of ``made`` keeps the row of its job before, of which the column ``ORIGIN`` has the
+    number.  A job without a row there gets none.
 
     Raises:
         InputError: the side file cannot be read.
     """
-    header, rows, _ = read_side_file(path)
+    header, rows, _ = read_side_file(side)
     known = {int(values["job"]): values for _, values in rows}
-    pairs = zip(job, origin, strict=True)
-    found = (known[before] | {"job": str(number)} for number, before in pairs if before in known)
-    return header, (list(values.values()) for values in found)
+    numbers = (np.asarray(made[name], np.int64).tolist() for name in ("job", ORIGIN))
+    found = (
+        known[before] | {"job": str(number)}
+        for number, before in zip(*numbers, strict=True)
+        if before in known
+    )
+    return SideText(side.name, side_bytes(header, (list(values.values()) for values in found)))
+
+
+def cells_of(request: JobRequest) -> dict[str, str]:
+    """Return the cells of a request by the name of their column, without those of the default; none
+    if a line cannot say it, because its chunks differ or ask for a certain host."""
+    chunks = [chunk for chunk in request.chunks if chunk.host != SERVER]
+    first = chunks[0]
+    if first.host >= 0 or any(replace(chunk, count=first.count) != first for chunk in chunks):
+        return {}
+    nodes = sum(chunk.count for chunk in chunks)
+    amounts = dict(first.resources)
+    gpu = next((name for name in amounts if name.startswith("gpu:")), "gpu")
+    usual = SCATTER if nodes > 1 else FREE
+    of_server = [
+        each for chunk in request.chunks if chunk.host == SERVER for each in chunk.resources
+    ]
+    cells = {
+        "nodes": str(nodes),
+        "cpus_per_node": str(first.procs),
+        "memory_per_node": str(first.memory or ""),
+        "gpus_per_node": str(amounts.get(gpu, "")),
+        "gpu_type": gpu.partition(":")[2],
+        "resources_per_node": _amounts_text(
+            each for each in first.resources if each[0].partition(":")[0] != "gpu"
+        ),
+        "features": "&".join(first.features),
+        "partitions": ",".join(request.partitions),
+        "exclusive": "1" if request.is_exclusive else "",
+        "place": request.placing if nodes > 1 and request.placing != usual else "",
+        "server": _amounts_text(of_server),
+        "reservation": request.reservation,
+    }
+    return {name: cell for name, cell in cells.items() if cell}
+
+
+def _amounts_text(amounts: Iterable[tuple[str, int]]) -> str:
+    return ";".join(f"{name}={amount}" for name, amount in amounts)
 
 
 def _check_header(path: str, header: list[str]) -> None:
@@ -191,28 +235,34 @@ def _request(values: dict[str, str], line: str) -> JobRequest:
         resources.append(("gpu", gpus))
         if gpu_type:
             resources.append((f"gpu:{gpu_type}", gpus))
+    resources += _amounts(values, "resources_per_node", line)
     features = tuple(filter(None, values.get("features", "").split("&")))
     partitions = tuple(filter(None, values.get("partitions", "").split(",")))
     chunk = ChunkRequest(nodes, cpus, memory, resources=tuple(resources), features=features)
-    server = _server_amounts(values.get("server", ""), line)
+    server = _amounts(values, "server", line)
+    usual = SCATTER if nodes > 1 else FREE
+    place = values.get("place", "") or usual
+    if place not in PLACINGS:
+        near = suggestion(place, PLACINGS)
+        raise InputError(f"{line}: place {place[:40]!r} is none of {', '.join(PLACINGS)}{near}")
     of_server = (ChunkRequest(1, 0, host=SERVER, resources=server),) if server else ()
     return JobRequest(
         (chunk, *of_server),
-        SCATTER if nodes > 1 else FREE,
+        place if nodes > 1 else FREE,
         _whole(values, "exclusive", 0, line, default=0) > 0,
         partitions,
         values.get("reservation", ""),
     )
 
 
-def _server_amounts(text: str, line: str) -> tuple[tuple[str, int], ...]:
-    """Return the amounts of ``matlab=1;ansys=2``."""
+def _amounts(values: dict[str, str], column: str, line: str) -> tuple[tuple[str, int], ...]:
+    """Return the amounts of ``matlab=1;ansys=2`` in a column."""
     found: dict[str, int] = {}
-    for part in filter(None, text.split(";")):
+    for part in filter(None, values.get(column, "").split(";")):
         name, _, amount = part.partition("=")
         name = name.strip()
         if not (name and amount.isascii() and amount.isdigit() and int(amount) <= _MOST):
-            raise InputError(f"{line}: server {part[:40]!r} is not name=number, such as matlab=1")
+            raise InputError(f"{line}: {column} {part[:40]!r} is not name=number, such as matlab=1")
         found[name] = found.get(name, 0) + int(amount)
     return tuple(sorted(found.items()))
 

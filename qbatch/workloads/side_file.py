@@ -8,9 +8,16 @@ import hashlib
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from qbatch.model.errors import InputError
+
+
+class SideText(NamedTuple):
+    """A side file as it is, its bytes; ``name``: its path, or what it belongs to, for messages."""
+
+    name: str
+    content: bytes
 
 
 class SideFile(NamedTuple):
@@ -24,18 +31,28 @@ class SideFile(NamedTuple):
     sha256: str
 
 
-def read_side_file(path: str) -> SideFile:
-    """Return the header and the rows of a side file.  A row of another length is refused when it is
-    read.
+def load_side_file(path: str) -> SideText:
+    """Return a side file as it is.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        return SideText(path, Path(path).read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def read_side_file(given: str | SideText) -> SideFile:
+    """Return the header and the rows of a side file, of a path or as it is.  A row of another
+    length is refused when it is read.
 
     Raises:
         InputError: names the file, the line and the reason.
     """
+    path, content = load_side_file(given) if isinstance(given, str) else given
     try:
-        content = Path(path).read_bytes()
         text = content.decode()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path}: it is not a text in UTF-8: {error.reason} at byte {error.start}"
@@ -53,10 +70,10 @@ def read_side_file(path: str) -> SideFile:
     return SideFile(header, rows(), hashlib.sha256(content).hexdigest())
 
 
-def write_side_file(out: BinaryIO, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write the header and the rows of a side file, to a binary file that the caller opened."""
+def side_bytes(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """Return a side file with a header and rows."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(header)
     lines.writerows(rows)
-    out.write(text.getvalue().encode(errors="replace"))
+    return text.getvalue().encode(errors="replace")

@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import qbatch
 from qbatch.workloads import read_log
 from tests.daemon.harness import Daemon, emulated
 
@@ -103,3 +105,98 @@ def test_up_submit_export_replay_verify(tmp_path: Path) -> None:
     assert verdict.startswith("kept as far as could be checked")
     assert "EASY: the guarantee to the head" in verdict
     assert "events after 10800 s, when the log was written" in verdict
+
+
+GPUS = """executor = "emulated"
+[[pool]]
+[pool.machine]
+schema = 2
+[[pool.machine.host]]
+name = "g[1-2]"
+cpus = 8
+resources = { "gpu:a100" = 2 }
+features = ["ib"]
+
+[[queue]]
+name = "batch"
+"""
+
+
+def test_an_export_has_the_side_file_of_jobs_that_ask_for_more(tmp_path: Path) -> None:
+    """Live equals replay: the exported log, on the machine of the server, starts every job when the
+    server did."""
+    with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=GPUS) as daemon:
+        for select in ("2:ncpus=2:ngpus=2:ib=true:ompthreads=2", "1:ncpus=1:ngpus=1", "1:ncpus=1"):
+            daemon.submit("sleep 60\n", resources={"select": select, "walltime": "100"})
+        daemon.run("qbatch", "time", "until", "3600")
+        said = daemon.run("qbatch", "export", "swf", "-o", "ours.swf").stderr
+        assert "ours.resources.csv: what the jobs ask for" in said
+        assert "-o LOG writes them too" in daemon.run("qbatch", "export", "swf").stderr
+    lines = (tmp_path / "ours.resources.csv").read_text().splitlines()[1:]
+    assert lines == [
+        "1,2,2,,2,,,ib,,,free,,,g[1-2],,",
+        "2,1,1,,1,,,,,,,,,g1,,",
+        "3,1,1,,,,,,,,,,,g1,,",
+    ]
+    machine = GPUS.partition("[pool.machine]\n")[2].partition("[[queue]]")[0]
+    (tmp_path / "m.toml").write_text(machine.replace("pool.machine.", ""))
+    machine, side = tmp_path / "m.toml", tmp_path / "ours.resources.csv"
+    done = qbatch.replay(tmp_path / "ours.swf", "easy", machine=machine, resources=side)
+    real = read_log(str(tmp_path / "ours.swf"))
+    assert done.schedules[0].start.tolist() == [
+        int(1e6 * each) for each in real["submit"] + real["wait"]
+    ]
+
+
+PARTITIONS = """executor = "emulated"
+default_queue = "cpu"
+[[pool]]
+policy = "easy"
+[pool.machine]
+schema = 2
+[[pool.machine.host]]
+name = "n[1-4]"
+cpus = 4
+[[pool.machine.partition]]
+name = "main"
+hosts = ["n[1-2]"]
+default = true
+[[pool.machine.partition]]
+name = "big"
+hosts = ["n[2-4]"]
+share = "exclusive"
+[[queue]]
+name = "cpu"
+[[queue]]
+name = "big"
+partition = "big"
+"""
+
+
+def test_queues_with_partitions_live_are_as_in_a_replay(tmp_path: Path) -> None:
+    with Daemon(
+        tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=PARTITIONS
+    ) as daemon:
+        for number in range(40):
+            queue, many = ("cpu", "big")[number * 7 % 3 > 0], 1 + number % 3
+            seconds = 30 + 37 * number % 200
+            daemon.submit(
+                f"sleep {seconds}\n",
+                queue=queue,
+                resources={"select": f"{many}:ncpus={1 + number % 2}", "walltime": "300"},
+            )
+            if number % 4 == 0:
+                daemon.run("qbatch", "time", "until", str(20 * (number + 1)))
+        daemon.run("qbatch", "time", "until", "36000")
+        assert "partition = big" in daemon.run("qstat", "-Q", "-f", "big").stdout
+        daemon.run("qbatch", "export", "swf", "-o", "ours.swf")
+    machine = PARTITIONS.partition("[pool.machine]\n")[2].partition("[[queue]]")[0]
+    (tmp_path / "m.toml").write_text(machine.replace("pool.machine.", ""))
+    machine, side = tmp_path / "m.toml", tmp_path / "ours.resources.csv"
+    done = qbatch.replay(tmp_path / "ours.swf", "easy", machine=machine, resources=side)
+    real = read_log(str(tmp_path / "ours.swf"))
+    starts = (np.asarray(real["submit"] + real["wait"]) * 1e6).astype(np.int64)
+    assert done.schedules[0].start.tolist() == starts.tolist()
+    daemon_side = side.read_text()
+    assert ",big,1," not in daemon_side  # whole hosts are of the partition, not of the job
+    assert daemon_side.count(",big,") == sum(number * 7 % 3 > 0 for number in range(40))

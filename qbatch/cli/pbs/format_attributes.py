@@ -251,6 +251,7 @@ def queue_attributes(queue: QueueRecord) -> list[Attribute]:
     return _attributes(
         [
             ("queue_type", "", queue.kind),
+            ("partition", "", queue.partition),
             ("Priority", "", queue.priority or None),
             ("total_jobs", "", queue.total),
             ("state_count", "", state_counts(queue.counts)),

@@ -75,6 +75,7 @@ QUEUE_KEYS = {
     "acl_user_enable": "users",
     "acl_groups": "groups",
     "acl_group_enable": "groups",
+    "partition": "partition",
     "max_queuable": "max_queued",
     "max_queued": "max_queued",
     "max_running": "max_running",

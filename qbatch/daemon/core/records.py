@@ -104,6 +104,7 @@ _as_submitted = attrgetter(*_AS_SUBMITTED)
 _DEFAULTS = _as_submitted(JobRecord(id="", name="", user="", queue="", state=""))
 _AS_CONFIGURED = (
     "name",
+    "partition",
     "priority",
     "max_queued",
     "max_running",

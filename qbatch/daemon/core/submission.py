@@ -277,9 +277,10 @@ def asked_of(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         raise Refusal(fault.code, str(fault)) from None
     settings = queue.settings
     pool = core.pools[queue.pool]
+    partitions = (settings.partition,) if settings.partition else ()
     walltime = demand.walltime
     if walltime is None:
-        walltime = default_time(pool.machine, ()) or min(
+        walltime = default_time(pool.machine, partitions) or min(
             settings.default_walltime, settings.max_walltime or settings.default_walltime
         )
     if settings.default_memory and not demand.memory:
@@ -304,9 +305,10 @@ def asked_of(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         placing=demand.placing,
         is_exclusive=demand.is_exclusive,
         reservation=queue.reservation,
+        partitions=partitions,
     )
     if has_limits(pool.machine):
-        whole = JobRequest(request.chunks, request.placing, request.is_exclusive)
+        whole = JobRequest(request.chunks, request.placing, request.is_exclusive, partitions)
         allowed = limited(pool.machine, whole, walltime)
         request = msgspec.structs.replace(request, is_exclusive=allowed.is_exclusive)
     reason = refusal(pool.machine, request)

@@ -15,8 +15,18 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from qbatch.model.machine import fold_names
 from qbatch.workloads import left_out
 from qbatch.workloads.accounting import record as records
+from qbatch.workloads.accounting.pbs_requests import (
+    IN_THE_LOG,
+    REMEMBERED,
+    Asked,
+    asks_of,
+    bytes_of,
+    chunk_sums,
+    request_of,
+)
 from qbatch.workloads.accounting.record import (
     ABSENT,
     COUNT_MAX,
@@ -27,7 +37,7 @@ from qbatch.workloads.accounting.record import (
     Status,
 )
 from qbatch.workloads.accounting.times import WallClock, pbs_span
-from qbatch.workloads.left_out import Asks
+from qbatch.workloads.resource_rows import REQUEST_COLUMNS, cells_of
 
 _KINDS = {
     "Q": Kind.QUEUED,
@@ -44,14 +54,11 @@ _JOB = re.compile(r"(\d{1,18})(?:\[(\d{0,18})\]|-(\d{1,18}))?(?:\.(\S*))?\Z", re
 _RANGE = re.compile(r"\d+\[[\d,:-]*\](\.\S*)?\Z", re.ASCII)
 _TOKENS = re.compile(r'(?:[^\s"]++|"[^"]*+")++|"')
 _NAME = re.compile(r"[A-Za-z_][\w.\-]*\Z", re.ASCII)
-_SIZE = re.compile(r"(\d{1,18})([kmgtp]?)(b|w)?\Z", re.ASCII)
-_SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _NCPUS = re.compile(r"(?<![\w.])ncpus=(\d{1,9})", re.ASCII)
 _CHUNK = re.compile(r"\([^()]*\)|[^()+]+")
 _LISTS_SLOTS = re.compile(r"/\d*[-,*]")
 _VNODE = re.compile(r"([^()+:]+)([^()+]*)")
 _CLOSING = frozenset((Kind.ENDED, Kind.REQUEUED))
-_REMEMBERED = 4096
 _BY_SERVER = frozenset((256 + 9, 256 + 15, 128 + 9, 128 + 15))
 
 _KNOWN = frozenset(
@@ -109,33 +116,6 @@ _ALWAYS_RECORDED = frozenset(left_out.KINDS) - {left_out.PRIORITY, left_out.QOS}
 """The kinds that every job's record contains although a log leaves them out; only some sites record
 a priority or a QOS."""
 
-_IN_THE_LOG = frozenset(
-    (
-        "walltime",
-        "min_walltime",
-        "max_walltime",
-        "soft_walltime",
-        "ncpus",
-        "ppn",
-        "procs",
-        "nodect",
-        "neednodes",
-        "mpiprocs",
-        "ompthreads",
-        "cput",
-        "pcput",
-        "nice",
-        "mppwidth",
-        "mppdepth",
-        "mppnppn",
-    )
-)
-"""Resources that a log contains, or that do not limit what jobs share."""
-
-_MEMORIES = frozenset(("mem", "pmem", "vmem", "pvmem", "mppmem"))
-_GPU = re.compile(r"n?gpus?\Z|n?accelerators?\Z")
-_LICENCE = re.compile(r"software\Z|(?:.*_)?(?:lics?|licen[cs]es?|tokens?)(?:_.*)?\Z")
-_AMOUNT = re.compile(r"\d+(?:\.\d+)?(?:[kmgtp]?[bw])?\Z", re.IGNORECASE)
 _KNOWN_FAMILIES = (
     "Resource_List.",
     "resources_used.",
@@ -233,12 +213,12 @@ def _fields(text: str) -> dict[str, str]:
     return fields
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def _is_name(text: str) -> bool:
     return _NAME.match(text) is not None
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def _is_known(name: str) -> bool:
     return name in _KNOWN or name.startswith(_KNOWN_FAMILIES)
 
@@ -265,7 +245,9 @@ def _fill(
         return
     _left_out(record, fields, counts)
     _asked(record, fields, counts)
-    _allocated(record, fields, counts)
+    hosts = _allocated(record, fields, counts)
+    if counts.keeps_requests:
+        _request(record, fields, hosts, counts)
     if record.kind == Kind.STARTED:
         return
     record.end = records.whole_number(get("end"), records.TIME_MAX) or ABSENT
@@ -298,7 +280,7 @@ def _asked(record: AccountingRecord, fields: dict[str, str], counts: ImportCount
     in_all = max(records.whole_number(get(f"Resource_List.{name}")) for name in ("ncpus", "procs"))
     chunked = (get(f"Resource_List.{name}") for name in ("select", "nodes", "neednodes"))
     text = next((text for text in chunked if text), "")
-    nodes, in_chunks = _chunks(text) if text else (ABSENT, ABSENT)
+    nodes, in_chunks = chunk_sums(text) if text else (ABSENT, ABSENT)
     cores = max(in_all, in_chunks)
     has_two = 0 < in_chunks < in_all and ("ppn=" in text or "ncpus=" in text)
     if has_two and record.kind in _CLOSING:
@@ -331,86 +313,66 @@ def _left_out(record: AccountingRecord, fields: dict[str, str], counts: ImportCo
     listed = tuple(
         (name.partition(".")[2], value)
         for name, value in fields.items()
-        if name.startswith("Resource_List.") and name.partition(".")[2] not in _IN_THE_LOG
+        if name.startswith("Resource_List.") and name.partition(".")[2] not in IN_THE_LOG
     )
-    record.asks = _asks(listed, qos, fields.get("resvname") or fields.get("resvID", ""))
+    record.asks = asks_of(listed, qos, _reservation(fields))
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _asks(listed: tuple[tuple[str, str], ...], qos: str, reservation: str) -> Asks:
-    """Return the requests in a job's listed resources, its QOS and its reservation."""
-    asks = {
-        (kind, name)
-        for kind, name in ((left_out.QOS, qos), (left_out.RESERVATIONS, reservation))
-        if name
-    }
-    for name, value in listed:
-        is_exclusive = False
-        # 2:ncpus=4:ngpus=1 (select), 2:ppn=4:gpus=1:bigmem or n7:ppn=4 (nodes)
-        if name in ("select", "nodes"):
-            chunks, _, rest = value.partition("#")
-            is_exclusive = "excl" in rest
-            for part in re.split("[+:]", chunks):
-                resource, equals, wanted = part.strip().partition("=")
-                if equals:
-                    asks |= _ask(resource, wanted)
-                elif resource and not resource.isdigit():
-                    asks.add((left_out.FEATURES, resource))
-        elif name == "place":
-            is_exclusive = "excl" in value
-        elif name == "naccesspolicy":
-            is_exclusive = value.lower().startswith("single")
-        elif name != "qos":
-            asks |= _ask(name, value)
-        if is_exclusive:
-            asks.add((left_out.EXCLUSIVE, ""))
-    return tuple(sorted(asks))
+def _reservation(fields: dict[str, str]) -> str:
+    return fields.get("resvname") or fields.get("resvID", "")
 
 
-def _ask(name: str, value: str) -> set[tuple[str, str]]:
-    """Return the request of one resource: amounts are consumed, words distinguish hosts."""
-    if name in _IN_THE_LOG or value == "0":
-        return set()
-    if name in _MEMORIES:
-        return {(left_out.MEMORY, "")}
-    if _GPU.match(name):
-        return {(left_out.GPUS, name)}
-    if _LICENCE.match(name):
-        return {(left_out.LICENCES, value if name == "software" else name)}
-    if _AMOUNT.match(value):
-        return {(left_out.OTHERS, name)}
-    return {(left_out.FEATURES, name if value == "True" else f"{name}={value}")}
+def _request(
+    record: AccountingRecord, fields: dict[str, str], hosts: Iterable[str], counts: ImportCounts
+) -> None:
+    """Fill the cells of the job's line of resources; a job gets none if no line can say its
+    request."""
+    asked = _asked_for(
+        tuple(
+            (name.partition(".")[2], value)
+            for name, value in fields.items()
+            if name.startswith("Resource_List.")
+        ),
+        _reservation(fields),
+    )
+    if asked is None:
+        return
+    cells = cells_of(asked.request) if asked.request.procs == record.cores_asked else {}
+    is_over = record.kind in _CLOSING
+    if not cells and is_over:
+        counts.adjusted.add(
+            "chunks of different kinds, or of another number of processors than the job: without a "
+            "line of resources",
+            record.place,
+        )
+    elif not asked.is_whole and is_over:
+        counts.adjusted.add(
+            "a host by name, an amount with a unit, or a feature that must be absent: its line of "
+            "resources names none",
+            record.place,
+        )
+    if cells:
+        cells["partitions"] = record.queue
+        cells["hosts"] = ",".join(fold_names(list(hosts)))
+        record.request = tuple(cells.get(name, "") for name in REQUEST_COLUMNS)
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _chunks(text: str) -> tuple[int, int]:
-    """Return the chunks and the processors of ``2:ncpus=4+1`` (select) or ``2:ppn=4+n7``
-    (nodes)."""
-    nodes = cores = 0
-    for part in text.partition("#")[0].split("+"):
-        first, *others = part.split(":")
-        count = records.whole_number(first.strip())
-        if count < 0:
-            others, count = ([*others, first] if "=" in first else others), 1
-        each = 1
-        for other in others:
-            name, _, value = other.partition("=")
-            if name in ("ppn", "ncpus"):
-                each = max(records.whole_number(value), 0)
-        nodes += count
-        cores += count * each
-    return (nodes, cores) if 0 < cores <= COUNT_MAX and nodes <= COUNT_MAX else (ABSENT, ABSENT)
+@lru_cache(maxsize=REMEMBERED)
+def _asked_for(listed: tuple[tuple[str, str], ...], reservation: str) -> Asked | None:
+    return request_of(dict(listed), reservation)
 
 
-def _allocated(record: AccountingRecord, fields: dict[str, str], counts: ImportCounts) -> None:
-    """Read the job's processors and hosts.
+def _allocated(
+    record: AccountingRecord, fields: dict[str, str], counts: ImportCounts
+) -> Iterable[str]:
+    """Read the job's processors and hosts, and return the names of these.
 
     ``total_execution_slots`` (Torque) decides, then ``exec_vnode``.  Without both, ``exec_host``
     decides if it lists slots (``n2/0+n2/1``, ``n2/0-3``) or counts them (``n2/0*4``).  But ``n2/4``
     is slot 4 of n2 or four slots of it: there ``Resource_List`` decides if it has more.
     """
     if record.cores > 0:
-        return
+        return ()
     slots = fields.get("exec_host", "")
     on_hosts = [
         (host, _slots(text) if slash else 1)
@@ -460,6 +422,7 @@ def _allocated(record: AccountingRecord, fields: dict[str, str], counts: ImportC
             "unique_node_count has another number of hosts than exec_host: it is taken",
             record.place,
         )
+    return hosts
 
 
 def _shares(counts: list[int], cores: int) -> list[int]:
@@ -472,7 +435,7 @@ def _shares(counts: list[int], cores: int) -> list[int]:
     return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def _slots(text: str) -> int:
     """Return the number of processors in ``0`` (one), ``0*8`` (PBS Pro), ``0-3,5`` (Torque)."""
     if text.isdigit():
@@ -488,12 +451,5 @@ def _slots(text: str) -> int:
     return count
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def _kilobytes(text: str | None) -> int:
-    """Return KB for ``100mb``, ``512kb``, ``1234b``, ``12gw`` (words of eight bytes); ``ABSENT``
-    for anything else."""
-    found = _SIZE.match(text.lower()) if text else None
-    if found is None:
-        return ABSENT
-    size = int(found[1]) * _SIZES[found[2]] * (8 if found[3] == "w" else 1)
-    return min(size >> 10, 2**53)
+    return min(size >> 10, 2**53) if (size := bytes_of(text)) >= 0 else ABSENT

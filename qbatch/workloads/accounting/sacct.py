@@ -408,9 +408,11 @@ def _request(
         str(nodes),
         *(str(-(-amount // nodes)) for amount in (cpus, memory, gpus)),
         typed.partition(":")[2],
+        "",
         "&".join(_FEATURE.findall(features)),
         partition,
         str(int(is_exclusive)),
+        "",
         ";".join(
             f"{name.removeprefix('license/')}={amount}"
             for name, amount in sorted(amounts.items())

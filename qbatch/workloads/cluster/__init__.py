@@ -7,7 +7,7 @@ cluster.  Its numbers are chosen so that the statistics come near those of publi
 (docs/reference/cluster-workload.md).
 """
 
-from qbatch.workloads.cluster.generate import COLUMNS, GeneratedCluster, generate_cluster
+from qbatch.workloads.cluster.generate import GeneratedCluster, cluster_log, generate_cluster
 from qbatch.workloads.cluster.marginals import MARGINALS, Marginal
 
-__all__ = ["COLUMNS", "MARGINALS", "GeneratedCluster", "Marginal", "generate_cluster"]
+__all__ = ["MARGINALS", "GeneratedCluster", "Marginal", "cluster_log", "generate_cluster"]

@@ -6,6 +6,7 @@ transcendental function (``qbatch.workloads.draws``).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from qbatch.workloads.cluster.kinds import (
 from qbatch.workloads.draws import Draws
 from qbatch.workloads.generate import generated_log
 from qbatch.workloads.log import Column, Log
+from qbatch.workloads.side_file import SideText, side_bytes
 
 DAYS_MAX, NODES_MIN, NODES_MAX = 366, 8, 1024
 LOAD_MIN, LOAD_MAX = 0.01, 4.0
@@ -212,6 +214,18 @@ def _block(kind: Kind, draws: Draws, days: int, users: int) -> _Drawn:
         memory_gb=np.array(kind.memory_gb)[draws.below(len(kind.memory_gb), count)][of],
         exclusive=(draws.below(100, count) < kind.exclusive_percent)[of],
     )
+
+
+def cluster_log(*, days: int = 30, nodes: int = 64, load: float = 0.8, seed: int = 1) -> Log:
+    """Return the log of :func:`generate_cluster` with its side file and its machine.
+
+    Raises:
+        UsageError: a value is out of range.
+    """
+    made = generate_cluster(days=days, nodes=nodes, load=load, seed=seed)
+    rows = ((job, *cells) for job, cells in enumerate(made.requests, 1))
+    side = SideText(made.log.name, side_bytes(COLUMNS, rows))
+    return replace(made.log, side=side, machine=made.machine)
 
 
 def _columns(kind: Kind, drawn: _Drawn, queues: dict[str, int]) -> dict[str, Column]:

@@ -37,6 +37,7 @@ from qbatch.workloads.left_out import (
     count_left_out,
 )
 from qbatch.workloads.log import FIELDS, Column, Log, compact, counted
+from qbatch.workloads.side_file import SideText
 from qbatch.workloads.swf_writer import write_log
 from qbatch.workloads.tables.disk_sort import RUN_ROWS, DiskSort
 from qbatch.workloads.tables.reading import Table
@@ -171,8 +172,12 @@ class TableLog:
         return described
 
     def in_memory(self, name: str) -> Log:
-        """Return the log in memory."""
-        parts = [self._columns(rows, first) for first, rows in self._blocks()]
+        """Return the log in memory, with its side file of resources."""
+        side, described, parts = io.BytesIO(), 0, []
+        side.write((",".join(SIDE_COLUMNS) + "\n").encode())
+        for first, rows in self._blocks():
+            parts.append(self._columns(rows, first))
+            described += self._write_side(side, rows, first)
         columns = {each: compact(np.concatenate([part[each] for part in parts])) for each in FIELDS}
         digest = hashlib.sha256()
         for each in FIELDS:
@@ -183,7 +188,9 @@ class TableLog:
             for part in ("unusable", "ignored", "adjusted")
             for each in self.document[part]
         ]
-        return Log(name, digest.hexdigest(), parse_header(self.lines), columns, line, notes)
+        text = SideText(name, side.getvalue()) if described else None
+        header = parse_header(self.lines)
+        return Log(name, digest.hexdigest(), header, columns, line, notes, side=text)
 
     def _blocks(self) -> Iterator[tuple[int, Column]]:
         """Yield blocks of jobs in order, each with the number of its first."""

@@ -146,12 +146,12 @@ def test_sacct_gives_a_side_file_that_replays_on_the_site(
     assert "prioritytier of partitions: does not count" in capfd.readouterr().err
     rows = list(csv.reader(Path(side).read_text().splitlines()))[1:]
     assert rows == [
-        ["1", "2", "4", str(8 * GIB), "1", "a100", "ib&avx", "long", "0", "", "r1"]
+        ["1", "2", "4", str(8 * GIB), "1", "a100", "", "ib&avx", "long", "0", "", "", "r1"]
         + ["n[01-02]", "unknown", "0"],
         # Of a choice of features none is named; 12 processors went to two nodes.
-        ["2", "2", "6", str(500 * 2**20), "0", "", "", "all", "1", "", "r2"]
+        ["2", "2", "6", str(500 * 2**20), "0", "", "", "", "all", "1", "", "", "r2"]
         + ["n[01-02]", "unknown", "0"],
-        ["3", "1", "2", "0", "0", "", "", "", "0", "matlab=3", "", "x1", "", "0"],
+        ["3", "1", "2", "0", "0", "", "", "", "", "0", "", "matlab=3", "", "x1", "", "0"],
     ]
     assert read_resources(side, read_log(log)).of.tolist() == [0, 1, 2]
     replay = ("replay", log, "--machine", machine, "--resources", side, "-p", "easy", "--audit")
@@ -162,7 +162,10 @@ def test_sacct_gives_a_side_file_that_replays_on_the_site(
 @pytest.mark.parametrize(
     ("more", "error"),
     [
-        (("--resources", "side.csv", "--anonymize"), "--resources takes records of Slurm"),
+        (
+            ("--resources", "side.csv", "--anonymize"),
+            "--resources takes records by cores and with their names",
+        ),
         (("--slurm-conf", "slurm.conf"), "--slurm-conf goes with --machine-file"),
     ],
 )
