@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qbatch.cli.console import OnlyPolicies, talk
+from qbatch.cli.console import OnlyPolicies, refuse_given, talk
 from qbatch.model.errors import UsageError
 
 
@@ -34,13 +34,26 @@ def report(
     confidence: Annotated[
         float, typer.Option("--confidence", help="Confidence of the intervals.")
     ] = 0.95,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Check a log's schedule: machine file; goes with --resources."
+        ),
+    ] = None,
+    resources: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What each job asks for, and where it ran (CSV)."),
+    ] = None,
 ) -> None:
     """Write one HTML page about results or a sweep: tables, every job on a time axis, differences,
     and the commands."""
+    from qbatch.library.sides import check_of
+    from qbatch.referee.reading import site_files
     from qbatch.reports.report.page import Wishes, render
     from qbatch.reports.report.study import gather, with_baseline
     from qbatch.reports.sweep_page import SweepWishes, render_sweep
     from qbatch.results.output import make_folder, whole_file
+    from qbatch.results.recorded import is_log
     from qbatch.sweeps.table import is_sweep, read_sweep
 
     if not out.lower().endswith((".html", ".htm")):
@@ -53,15 +66,28 @@ def report(
             raise UsageError(
                 f"{results[0]}, {results[1]}: a page is about one sweep, or about results; name one"
             )
-        if policy or procs is not None:
-            raise UsageError(
-                f"{results[0]} is a sweep: leave out {'--policy' if policy else '--procs'}"
-            )
+        refuse_given(
+            f"{results[0]} is a sweep: its page takes --title, --baseline and --confidence",
+            {
+                "--policy": policy,
+                "--procs": procs,
+                "--machine": machine,
+                "--resources": resources,
+            },
+        )
         sweep, notes = read_sweep(results[0]), list[str]()
         text = render_sweep(sweep, SweepWishes(title, baseline, confidence, command))
         what = f"{sweep.document['runs']:,} runs"
     else:
-        study = with_baseline(gather(results, policies=policy or [], procs=procs), baseline)
+        site, logs = site_files(machine, resources, procs), list(filter(is_log, results))
+        if site is not None and not logs:
+            raise UsageError(
+                "--machine and --resources are about a log with its own waits; name one, or leave "
+                "them out"
+            )
+        checks = {} if site is None else {path: check_of(path, site) for path in logs}
+        study = gather(results, policies=policy or [], procs=procs, checks=checks)
+        study = with_baseline(study, baseline)
         notes, text = list(study.notes), render(study, Wishes(title, confidence, command))
         jobs = max(int(schedule.ran.sum()) for schedule in study.first.result.schedules)
         what = f"{jobs:,} jobs, {', '.join(study.policies)}"

@@ -32,7 +32,7 @@ from qbatch.workloads import Log
 from qbatch.workloads.feedback import Feedback, feedback_of
 from qbatch.workloads.left_out import left_out_of
 from qbatch.workloads.machines import load_machine
-from qbatch.workloads.resource_rows import ResourceRows
+from qbatch.workloads.resource_rows import ResourceRows, kinds_of
 from qbatch.workloads.unfinished import is_on_hosts, unfinished_of
 
 SCHEMA = "qbatch.replay/1"
@@ -96,6 +96,7 @@ class Experiment:
                 "name": self.resources.path,
                 "sha256": self.resources.sha256,
                 "jobs": int((self.work.request >= 0).sum()),
+                "kinds": kinds_of(self.resources),
             }
         if unfinished := self._unfinished():
             facts["unfinished"] = unfinished
@@ -148,7 +149,8 @@ class Experiment:
                 "the log's jobs ran on several hosts; here all processors are one pool (--machine "
                 "FILE describes hosts)"
             )
-        notes += left_out_notes({"log": log_facts(log, work)})
+        kinds = {} if self.resources is None else kinds_of(self.resources)
+        notes += left_out_notes({"log": log_facts(log, work), "resources": {"kinds": kinds}})
         killed = int((work.run < work.logged_run).sum())
         if killed:
             notes.append(

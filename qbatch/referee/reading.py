@@ -21,7 +21,8 @@ from qbatch.referee.site import Site
 from qbatch.results.job_rows import read_job_rows
 from qbatch.results.recorded import read_recorded
 from qbatch.results.run_words import header_notes, left_out_notes
-from qbatch.workloads.resource_rows import read_resources, resources_of_jobs
+from qbatch.workloads.machines import load_machine
+from qbatch.workloads.resource_rows import kinds_of, read_resources, resources_of_jobs
 
 NEVER = 1 << 62
 """The start of a job that still waited when its log was written."""
@@ -55,10 +56,31 @@ class Conditions:
 
 
 class SiteFiles(NamedTuple):
-    """A machine of hosts, and the path of a side file of resources."""
+    """A machine of hosts, the path of a side file of resources, and the path of the machine
+    file."""
 
     machine: Machine
     resources: str
+    path: str = ""
+
+
+def site_files(machine: str | None, resources: str | None, procs: int | None) -> SiteFiles | None:
+    """Return the machine and the side file that are named together, or None.
+
+    Raises:
+        InputError: the machine file cannot be used.
+        UsageError: only one of them is named, or ``procs`` too.
+    """
+    if machine is None and resources is None:
+        return None
+    if machine is None or resources is None:
+        raise UsageError(
+            "--machine and --resources go together: what the hosts have, and what jobs ask for; give "
+            "both"
+        )
+    if procs is not None:
+        raise UsageError("--machine says how many processors there are; leave --procs out")
+    return SiteFiles(load_machine(machine), resources, machine)
 
 
 Judged = tuple[Schedule, Conditions]
@@ -158,17 +180,19 @@ def _read_swf(path: str, procs: int | None, site: SiteFiles | None) -> Judged:
 
     recorded = read_recorded(path, procs, with_waiting=True)
     start = np.where(recorded.waits, NEVER, recorded.submit + recorded.wait)
-    notes = tuple(header_notes(recorded.log.header)) + (
+    rows = None if site is None else read_resources(site.resources, recorded.log)
+    kinds = {} if rows is None else kinds_of(rows)
+    notes = tuple(header_notes(recorded.log.header, kinds)) + (
         ()
         if (recorded.requested > 0).all()
         else ("jobs without an estimate: their run time serves as one",)
     )
     schedule = replace(recorded.schedule(start, name=path, skipped=recorded.skipped), policy="")
     of_site = None
-    if site is not None:
+    if site is not None and rows is not None:
         header = recorded.log.header
         clock = LogClock(header.unix_start_time, header.time_zone_string)
-        of_site = Site(site.machine, read_resources(site.resources, recorded.log), clock)
+        of_site = Site(site.machine, rows, clock)
     return schedule, Conditions(
         site=of_site,
         is_preempted=recorded.is_preempted,

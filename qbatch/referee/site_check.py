@@ -246,10 +246,11 @@ def _check_hosts(
         counted.append(name)
         uncertain[parts.job[amounts.is_least]] = True
     if counted:
-        found.checked.append(
+        found.on_hosts = (
             f"{_listed(counted)} on each of {len(names)} hosts at every instant, of "
             f"{jobs_counted(len(np.unique(held.job)))}"
         )
+        found.checked.append(found.on_hosts)
     if absent:
         found.unchecked.append(
             f"{_listed(absent)} on hosts: no host of the machine file has an amount of it"
