@@ -39,7 +39,7 @@ class Conditions:
     microseconds, at which a log with running and waiting jobs was written.  The running jobs are
     taken to end at their estimates, the waiting ones to start at ``NEVER``.  ``notes``: remarks for
     the reader.  ``site``: the machine of hosts, and what a side file says of the jobs; None: there is
-    none.
+    none.  ``is_log``: the schedule is that of a log.
     """
 
     host_cpus: tuple[int, ...] = ()
@@ -48,11 +48,12 @@ class Conditions:
     known_until: int | None = None
     notes: tuple[str, ...] = ()
     site: Site | None = None
+    is_log: bool = False
 
     @property
     def is_recorded(self) -> bool:
         """Whether the schedule is what really happened: its side file says on which hosts."""
-        return self.site is not None and self.site.has_hosts and bool(self.site.rows.hosts)
+        return self.site is not None and self.is_log and bool(self.site.rows.hosts)
 
 
 class SiteFiles(NamedTuple):
@@ -136,8 +137,10 @@ def _with_site(judged: list[Judged], site: SiteFiles | None) -> list[Judged]:
     for schedule, known in judged:
         work = schedule.workload
         rows = resources_of_jobs(site.resources, work.number, work.name, may_have_others=True)
+        # What an import says of the real run is not of this one.
+        rows = rows._replace(is_spread_unknown=np.zeros(len(work), np.bool_), suspended=None)
         work = work.changed(log_row=np.arange(len(work)))
-        of_site = Site(site.machine, rows, work.clock, has_hosts=False)
+        of_site = Site(site.machine, rows, work.clock, has_hosts=schedule.hosts is not None)
         is_one_pool = known.is_one_pool and site.machine.is_one_pool
         conditions = replace(known, site=of_site, is_one_pool=is_one_pool)
         found.append((replace(schedule, workload=work), conditions))
@@ -195,6 +198,7 @@ def _read_swf(path: str, procs: int | None, site: SiteFiles | None) -> Judged:
         of_site = Site(site.machine, rows, clock)
     return schedule, Conditions(
         site=of_site,
+        is_log=True,
         is_preempted=recorded.is_preempted,
         is_one_pool=not is_on_hosts(recorded.log.header)
         and (site is None or site.machine.is_one_pool),

@@ -67,6 +67,7 @@ def check_site(done: Schedule, site: Site, found: Findings, *, is_preempted: boo
         found.unchecked.append(
             f"the hosts of {jobs_counted(len(done) - with_hosts)}: the {of_what} "
             f"{'does' if site.has_hosts else 'do'} not name them"
+            f"{'' if site.has_hosts else ' (those of qbatch replay --driver engine do)'}"
         )
     suspended = rows.suspended
     if is_preempted and suspended is None:
