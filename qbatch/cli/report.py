@@ -47,13 +47,12 @@ def report(
 ) -> None:
     """Write one HTML page about results or a sweep: tables, every job on a time axis, differences,
     and the commands."""
-    from qbatch.library.sides import check_of
+    from qbatch.library.sides import checks_of
     from qbatch.referee.reading import site_files
     from qbatch.reports.report.page import Wishes, render
     from qbatch.reports.report.study import gather, with_baseline
     from qbatch.reports.sweep_page import SweepWishes, render_sweep
     from qbatch.results.output import make_folder, whole_file
-    from qbatch.results.recorded import is_log
     from qbatch.sweeps.table import is_sweep, read_sweep
 
     if not out.lower().endswith((".html", ".htm")):
@@ -79,13 +78,13 @@ def report(
         text = render_sweep(sweep, SweepWishes(title, baseline, confidence, command))
         what = f"{sweep.document['runs']:,} runs"
     else:
-        site, logs = site_files(machine, resources, procs), list(filter(is_log, results))
-        if site is not None and not logs:
+        site = site_files(machine, resources, procs)
+        checks = checks_of(results, site)
+        if site is not None and not checks:
             raise UsageError(
                 "--machine and --resources are about a log with its own waits; name one, or leave "
                 "them out"
             )
-        checks = {} if site is None else {path: check_of(path, site) for path in logs}
         study = gather(results, policies=policy or [], procs=procs, checks=checks)
         study = with_baseline(study, baseline)
         notes, text = list(study.notes), render(study, Wishes(title, confidence, command))

@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 
 from qbatch.distribution import __version__
+from qbatch.library.on_hosts import resource_facts
 from qbatch.metrics import breakdown, measure
-from qbatch.metrics.resources import resource_use
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import Int64Array, Schedule, Workload
@@ -309,8 +309,7 @@ def document_of(
             "rejected": rejected,
             "metrics": measure(schedule),
         }
-        if used := resource_use(schedule, machine):
-            result["resources"] = [each._asdict() for each in used]
+        result |= resource_facts(schedule, machine)
         for key in by:
             groups = [
                 {"label": g.label, "jobs": g.jobs, "metrics": g.metrics}

@@ -134,6 +134,11 @@ def check_of(path: str, site: SiteFiles) -> HistoryCheck:
     )
 
 
+def checks_of(results: Sequence[str], site: SiteFiles | None) -> dict[str, HistoryCheck]:
+    """Return the checks of the logs among some results, by path."""
+    return {} if site is None else {path: check_of(path, site) for path in filter(is_log, results)}
+
+
 def _checked(side: Side, site: SiteFiles) -> Side:
     """Return the side of a log on the machine on which its schedule was checked."""
     result = side.result.with_facts(procs_total=site.machine.procs)

@@ -121,16 +121,23 @@ class HistoryCheck:
     doubt: str
     command: str
 
+    @property
+    def breach_words(self) -> str:
+        """The breaches in a sentence; empty without any."""
+        count = sum(self.breaches.values())
+        kinds = ", ".join(f"{number:,} {code}" for code, number in self.breaches.items())
+        if not count:
+            return ""
+        return (
+            f"the real schedule cannot have run on {self.machine}: "
+            f"{count:,} breach{'es' * (count > 1)} ({kinds}), first {self.first}; "
+            f"{self.command} lists them"
+        )
+
     def against(self, replay: Result) -> str:
         """Return why a replay cannot be judged by this history; empty: it can."""
         if self.breaches:
-            count = sum(self.breaches.values())
-            kinds = ", ".join(f"{number:,} {code}" for code, number in self.breaches.items())
-            return (
-                f"the real schedule cannot have run on {self.machine}: "
-                f"{count:,} breach{'es' * (count > 1)} ({kinds}), first {self.first}; "
-                f"{self.command} lists them"
-            )
+            return self.breach_words
         if self.doubt:
             return self.doubt
         document = replay.document
