@@ -226,13 +226,14 @@ def _plot_result(
     site, of_hosts = site_files(machine, resources, procs), None
     read = read_named(result, procs=procs)
     if site is not None:
-        from qbatch.library.on_hosts import host_map_of, with_requests
+        from qbatch.library.on_hosts import host_map_of, side_facts, with_requests
 
         of_hosts = host_map_of(site.machine, resource)
         schedules = tuple(
             with_requests(each, site.resources, is_log=read.is_recorded) for each in read.schedules
         )
-        read = replace(read, schedules=schedules)
+        facts = {"resources": side_facts(site, schedules)}
+        read = replace(read, schedules=schedules, document=read.document | facts)
     for note in (*recorded_notes(read), *left_out_notes(read.document)):
         talk(f"note: {note}")
     figure = draw(

@@ -285,3 +285,16 @@ def test_the_referee_counts_memory_and_gpus_of_a_replay(
     for schedule in ("replay", "rows.csv"):
         assert command(["verify", str(folder / schedule), *files(other), "--all"]) == 1
         assert "memory of host" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("asked", [["metrics"], ["plot", "--kind", "hosts"]])
+def test_what_the_side_file_has_is_not_left_out(
+    site: Imported, capsys: pytest.CaptureFixture[str], tmp_path: Path, asked: list[str]
+) -> None:
+    out = ["-o", str(tmp_path / "map.png")] if asked[0] == "plot" else []
+    capsys.readouterr()
+    assert command([*asked, site.log, *files(site), *out]) == 0
+    said = capsys.readouterr()
+    text = " ".join((said.out + said.err).split())
+    assert "left out of the log: features: 1 of 64 jobs; exclusive allocation: 1 of 64" in text
+    assert "GPUs: " not in text

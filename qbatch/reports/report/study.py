@@ -285,7 +285,8 @@ def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str
             f"The log: {note}."
             for note in (log.get("notes") or [] if isinstance(log, dict) else [])
         ]
-        side: Any = next((each["resources"] for each in one.documents if each.get("resources")), {})
+        sides = (each["resources"] for each in one.documents if each.get("resources"))
+        side: Any = next(sides, {} if one.check is None else {"kinds": one.check.kinds})
         notes += [
             f"{short_name(one.result.name)}: {note}."
             for each in one.documents
