@@ -58,6 +58,16 @@ def compare(
         int | None,
         typer.Option("--procs", min=1, help="Processors of the machine, if A and B are job rows."),
     ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Check the log's schedule: machine file; goes with --resources."
+        ),
+    ] = None,
+    resources: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What each job asks for, and where it ran (CSV)."),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON (schema qbatch.compare/1).")
     ] = False,
@@ -65,12 +75,23 @@ def compare(
     """Compare two schedules of one log, job by job: which is better, by how much, and whether the
     difference is noise.
 
-    A log with its own waits is described next to a policy; the comparison calls neither better.
+    A log with its own waits is described next to a policy, and neither is called better.  With
+    --machine and --resources it is first checked whether that schedule can have run there; if so,
+    there are findings.
     """
     from qbatch.library.sides import comparison_of, settings_of
 
     how = settings_of(by or [], confidence, practical, seed)
-    document = comparison_of(a, b, replica or [], how, may_logs_differ=logs_differ, procs=procs)
+    document = comparison_of(
+        a,
+        b,
+        replica or [],
+        how,
+        may_logs_differ=logs_differ,
+        procs=procs,
+        machine=machine,
+        resources=resources,
+    )
     if as_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
@@ -155,7 +176,7 @@ def _print(document: dict[str, Any]) -> None:
             "the whole."
         )
     typer.echo(intervals(document))
-    if not document["history"]:
+    if not document["is_described"]:
         typer.echo(
             f"Findings of parts follow p corrected for their number: {document['correction']}."
         )

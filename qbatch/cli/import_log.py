@@ -254,7 +254,7 @@ def import_log(
     if machine_file is not None and seen is not None:
         _write_machine(machine_file, seen.remarks, seen.machine)
     if not quiet:
-        print_summary(done.document, out)
+        print_summary(done.document, out, resources)
         if seen is not None:
             talk(
                 f"machine file: {machine_file}: {len(seen.machine.hosts):,} hosts, "

@@ -36,9 +36,15 @@ def check_output(
         raise OutputError(f"{out}: the folder {folder} does not exist; create it first")
 
 
-def print_summary(document: dict[str, Any], out: str) -> None:
-    """Print on stderr a summary of the import and the records that could not be used."""
-    from qbatch.workloads.left_out import NOT_TOLD
+def print_summary(document: dict[str, Any], out: str, resources: str | None) -> None:
+    """Print on stderr a summary of the import and the records that could not be used.
+
+    ``resources``: the path of the side file, if one was written.
+    """
+    from msgspec import convert
+
+    from qbatch.workloads.left_out import NOT_TOLD, LeftOut, still_left_out
+    from qbatch.workloads.resource_rows import kinds_in
 
     jobs, time, machine = document["jobs"], document["time"], document["machine"]
     name = "standard output" if out == "-" else out
@@ -91,16 +97,18 @@ def print_summary(document: dict[str, Any], out: str) -> None:
         )
         for each in document[part]
     ]
-    for each in document["left_out"]:
-        names, count = each["names"], "?" if each["jobs"] is None else f"{each['jobs']:,}"
-        why = f": {NOT_TOLD}" if each["jobs"] is None else f" ({names})" if names else ""
-        rows.append(["not in log", count, f"{each['what']}{why}", ""])
+    kinds = {} if resources is None else kinds_in(resources)
+    left_out = still_left_out(convert(document["left_out"], list[LeftOut]), kinds)
+    for kind in left_out:
+        count = "?" if kind.jobs is None else f"{kind.jobs:,}"
+        why = f": {NOT_TOLD}" if kind.jobs is None else f" ({kind.names})" if kind.names else ""
+        rows.append(["not in log", count, f"{kind.what}{why}", ""])
     if rows:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for kind, count, reason, first in rows:
             place = f"first: {first}" if first else ""
             talk(f"  {kind:<10}  {count:>{widths[1]}}  {reason:<{widths[2]}}  {place}".rstrip())
-    if document["left_out"]:
+    if left_out:
         talk(
             "the header of the log lists what is not in it, as does every table and comparison of "
             "it"

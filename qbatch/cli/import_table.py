@@ -75,7 +75,7 @@ def import_table(
         described = made.write(log, side_out)
     made.document["resources"] = {"file": side, "jobs": described}
     if not is_quiet:
-        print_summary(made.document, out)
+        print_summary(made.document, out, side)
         for each in table_map.notes:
             talk(f"{table_map.name}: {each}")
         if side is not None:

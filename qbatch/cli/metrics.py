@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from qbatch.cli.console import OnlyPolicies, check_choice, print_table, talk
+from qbatch.cli.console import OnlyPolicies, check_choice, print_table, refuse_given, talk
 from qbatch.model.errors import UsageError, suggestion
 
 SCHEMA = "qbatch.measured/1"
@@ -36,6 +36,16 @@ def metrics(
     procs: Annotated[
         int | None, typer.Option("--procs", min=1, help="Processors of the machine.")
     ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Also measure resources, partitions and hosts: machine file."
+        ),
+    ] = None,
+    resources: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What each job asks for (CSV); goes with --machine."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Describe each metric, its formula and its source; or measure finished schedules of one
@@ -51,12 +61,18 @@ def metrics(
                 "metrics)"
             )
     if metric and unknown:
-        _measure(metric, policy or [], by or [], procs, as_json)
+        _measure(metric, policy or [], by or [], procs, machine, resources, as_json)
         return
-    if policy or by or procs:
-        raise UsageError(
-            "--policy, --by and --procs are about a schedule: name a result or a log with waits"
-        )
+    refuse_given(
+        "some options are about a schedule: name a result or a log with waits",
+        {
+            "--policy": policy,
+            "--by": by,
+            "--procs": procs,
+            "--machine": machine,
+            "--resources": resources,
+        },
+    )
     chosen = tuple(known[name] for name in metric) if metric else METRICS
     if as_json:
         document = {"schema": "qbatch.metrics/1", "metrics": [asdict(metric) for metric in chosen]}
@@ -86,23 +102,41 @@ def metrics(
 
 
 def _measure(
-    results: list[str], policies: list[str], by: list[str], procs: int | None, as_json: bool
+    results: list[str],
+    policies: list[str],
+    by: list[str],
+    procs: int | None,
+    machine: str | None,
+    resources: str | None,
+    as_json: bool,
 ) -> None:
     from qbatch.cli.run_table import print_run
+    from qbatch.library.on_hosts import on_site, remarks, resource_facts, side_facts
+    from qbatch.library.sides import checks_of
     from qbatch.metrics import BREAKDOWNS
+    from qbatch.referee.reading import site_files
     from qbatch.reports.report.study import gather
     from qbatch.reports.report.summary import measured
 
     for key in by:
         check_choice("--by", key, BREAKDOWNS)
-    study = gather(results, policies=policies, procs=procs)
+    site = site_files(machine, resources, procs)
+    checks = checks_of(results, site)
+    study = gather(results, policies=policies, procs=procs, checks=checks)
     if study.has_replicas:
         raise UsageError(
             f"{', '.join(results)}: are of {len(study.replicas)} workloads (logs or seeds); "
             "measure each separately, or "
             "write one qbatch report over them"
         )
-    document = {"schema": SCHEMA, **measured(study.first, by)}
+    replica = study.first if site is None else on_site(study.first, site)
+    document = {"schema": SCHEMA, **measured(replica, by)}
+    if site is not None:
+        document |= {"resources": side_facts(site, replica.result.schedules)}
+        for one, schedule in zip(document["results"], replica.result.schedules, strict=True):
+            one |= resource_facts(schedule, site.machine)
+        for note in remarks(replica, site):
+            talk(f"note: {note}")
     if study.first.result.is_size_guessed:
         talk(
             "note: job rows do not contain the size of the machine, so the most in use at once is "

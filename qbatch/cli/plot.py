@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -20,6 +21,7 @@ class Kind(StrEnum):
     wait_hist = "wait-hist"
     slowdown_by_size = "slowdown-by-size"
     estimates = "estimates"
+    hosts = "hosts"
 
 
 class Colouring(StrEnum):
@@ -54,6 +56,17 @@ def plot(
     procs: Annotated[
         int | None, typer.Option("--procs", min=1, help="Processors of the machine.")
     ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="For hosts: machine file; goes with --resources."),
+    ] = None,
+    resources: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="For hosts: what each job asks for (CSV)."),
+    ] = None,
+    resource: Annotated[
+        str, typer.Option(metavar="NAME", help="For hosts: resource, such as gpu.")
+    ] = "processors",
     colour_by: Annotated[
         Colouring, typer.Option("--colour-by", help="Colours of a Gantt chart.")
     ] = Colouring.size,
@@ -86,8 +99,8 @@ def plot(
         bool, typer.Option("--log-scale", help="For a sweep: logarithmic scale of the metric.")
     ] = False,
 ) -> None:
-    """Draw a picture of a result (Gantt chart, utilisation, queue, waits, slowdowns, estimates) or
-    of a sweep."""
+    """Draw a picture of a result (Gantt chart, utilisation, queue, waits, slowdowns, estimates,
+    hosts) or of a sweep."""
     from qbatch.sweeps.table import is_sweep
 
     if is_sweep(result):
@@ -97,6 +110,9 @@ def plot(
             "--from": begin,
             "--to": end,
             "--procs": procs,
+            "--machine": machine,
+            "--resources": resources,
+            "--resource": resource != "processors",
         }
         refuse_given(
             f"{result} is a sweep: its pictures take --x, --y, --by and --where", of_result
@@ -121,6 +137,13 @@ def plot(
             f"--kind is missing: name the picture of {result}, one of "
             f"{', '.join(each.value for each in Kind)}"
         )
+    of_hosts = {
+        "--machine": machine,
+        "--resources": resources,
+        "--resource": resource != "processors",
+    }
+    if kind is not Kind.hosts:
+        refuse_given(f"--kind {kind.value} is no map of hosts", of_hosts)
     _plot_result(
         result,
         kind,
@@ -131,6 +154,9 @@ def plot(
         procs,
         colour_by,
         title,
+        machine,
+        resources,
+        resource,
         columns=columns,
         is_grey=grey,
     )
@@ -181,10 +207,14 @@ def _plot_result(
     procs: int | None,
     colour_by: Colouring,
     title: str | None,
+    machine: str | None,
+    resources: str | None,
+    resource: str,
     *,
     columns: int,
     is_grey: bool,
 ) -> None:
+    from qbatch.referee.reading import site_files
     from qbatch.reports.plot_style import checked_suffix, write_figure
     from qbatch.reports.plots import draw
     from qbatch.results.output import make_folder
@@ -193,7 +223,17 @@ def _plot_result(
 
     path = out if out is not None else f"{kind.value}.png"
     checked_suffix(path)
+    site, of_hosts = site_files(machine, resources, procs), None
     read = read_named(result, procs=procs)
+    if site is not None:
+        from qbatch.library.on_hosts import host_map_of, side_facts, with_requests
+
+        of_hosts = host_map_of(site.machine, resource)
+        schedules = tuple(
+            with_requests(each, site.resources, is_log=read.is_recorded) for each in read.schedules
+        )
+        facts = {"resources": side_facts(site, schedules)}
+        read = replace(read, schedules=schedules, document=read.document | facts)
     for note in (*recorded_notes(read), *left_out_notes(read.document)):
         talk(f"note: {note}")
     figure = draw(
@@ -206,6 +246,7 @@ def _plot_result(
         colour_by=colour_by.value,
         columns=columns,
         is_grey=is_grey,
+        of_hosts=of_hosts,
     )
     make_folder(path)
     write_figure(figure, path)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qbatch.cli.console import OnlyPolicies, talk
+from qbatch.cli.console import OnlyPolicies, refuse_given, talk
 from qbatch.model.errors import UsageError
 
 
@@ -34,9 +34,21 @@ def report(
     confidence: Annotated[
         float, typer.Option("--confidence", help="Confidence of the intervals.")
     ] = 0.95,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Check a log's schedule: machine file; goes with --resources."
+        ),
+    ] = None,
+    resources: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What each job asks for, and where it ran (CSV)."),
+    ] = None,
 ) -> None:
     """Write one HTML page about results or a sweep: tables, every job on a time axis, differences,
     and the commands."""
+    from qbatch.library.sides import checks_of
+    from qbatch.referee.reading import site_files
     from qbatch.reports.report.page import Wishes, render
     from qbatch.reports.report.study import gather, with_baseline
     from qbatch.reports.sweep_page import SweepWishes, render_sweep
@@ -53,15 +65,28 @@ def report(
             raise UsageError(
                 f"{results[0]}, {results[1]}: a page is about one sweep, or about results; name one"
             )
-        if policy or procs is not None:
-            raise UsageError(
-                f"{results[0]} is a sweep: leave out {'--policy' if policy else '--procs'}"
-            )
+        refuse_given(
+            f"{results[0]} is a sweep: its page takes --title, --baseline and --confidence",
+            {
+                "--policy": policy,
+                "--procs": procs,
+                "--machine": machine,
+                "--resources": resources,
+            },
+        )
         sweep, notes = read_sweep(results[0]), list[str]()
         text = render_sweep(sweep, SweepWishes(title, baseline, confidence, command))
         what = f"{sweep.document['runs']:,} runs"
     else:
-        study = with_baseline(gather(results, policies=policy or [], procs=procs), baseline)
+        site = site_files(machine, resources, procs)
+        checks = checks_of(results, site)
+        if site is not None and not checks:
+            raise UsageError(
+                "--machine and --resources are about a log with its own waits; name one, or leave "
+                "them out"
+            )
+        study = gather(results, policies=policy or [], procs=procs, checks=checks)
+        study = with_baseline(study, baseline)
         notes, text = list(study.notes), render(study, Wishes(title, confidence, command))
         jobs = max(int(schedule.ran.sum()) for schedule in study.first.result.schedules)
         what = f"{jobs:,} jobs, {', '.join(study.policies)}"

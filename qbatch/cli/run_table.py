@@ -76,13 +76,31 @@ def print_run(document: dict[str, Any], *, is_whole: bool = True) -> None:
             f"{used['there']:,}",
             f"{used['hours']:,.1f}",
             _text(used["utilisation_submit"], "share", is_whole),
+            _text(used.get("loss_of_capacity"), "share", is_whole),
+            _text(used.get("unusable_mean"), "", is_whole),
         ]
         for result in results
         for used in result.get("resources", ())
     ]:
         typer.echo("")
-        headings = ["resource", "policy", "there", "hours", "utilisation"]
+        headings = ["resource", "policy", "there", "hours", "utilisation", "lost", "unusable"]
         print_table("resources", headings, rows, left=2)
+    if rows := [
+        [
+            used["partition"],
+            used["name"],
+            result["policy"],
+            f"{used['there']:,}",
+            f"{used['hours']:,.1f}",
+            _text(used["utilisation_submit"], "share", is_whole),
+            _text(used["loss_of_capacity"], "share", is_whole),
+        ]
+        for result in results
+        for used in result.get("partitions", ())
+    ]:
+        typer.echo("")
+        headings = ["partition", "resource", "policy", "there", "hours", "utilisation", "lost"]
+        print_table("partitions", headings, rows, left=3)
     if rows := [
         [each["partition"], result["policy"], f"{each['jobs']:,}", f"{each['hours']:,.1f}"]
         for result in results
@@ -91,6 +109,12 @@ def print_run(document: dict[str, Any], *, is_whole: bool = True) -> None:
         typer.echo("")
         headings = ["partition", "policy", "jobs", "billed hours"]
         print_table("billed hours", headings, rows, left=2)
+    if unsure := max(result.get("unsure_on_hosts", 0) for result in results):
+        typer.echo("")
+        typer.echo(
+            f"Of {unsure:,} jobs only the sum over their hosts is known: each host counts what it "
+            "must have had at least."
+        )
     facts = run_facts(document)
     if not is_whole:
         facts.append(("more", "--all shows every metric by its name, in seconds"))

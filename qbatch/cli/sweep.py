@@ -255,7 +255,7 @@ def _print(document: dict[str, Any]) -> None:
     if reasons:
         typer.echo(f"\n[-]: {reasons[0]}")
     for log in document["logs"]:
-        for note in left_out_notes({"log": log}):
+        for note in left_out_notes({"log": log, "resources": log.get("resources")}):
             typer.echo(f"\n{log['name']}: {note}")
     more = len(document["points"]) - _SHOWN_POINTS
     if more > 0:

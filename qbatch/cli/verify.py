@@ -12,7 +12,7 @@ from qbatch.cli.console import print_table, talk
 from qbatch.model.errors import QbatchError, UsageError, suggestion
 
 if TYPE_CHECKING:
-    from qbatch.referee.reading import Judged, SiteFiles
+    from qbatch.referee.reading import Judged
     from qbatch.referee.verify import Judgement
 
 LISTED_MAX = 1000
@@ -87,11 +87,12 @@ def verify(
             "name a SCHEDULE to verify (SWF with waits, job rows, or the directory of a result)"
         )
     from qbatch.policies import load_policy
+    from qbatch.referee.reading import site_files
     from qbatch.referee.verify import SCHEMA, judge, read_finished, verdict_document
 
     if policy is not None:
         load_policy(policy)
-    site = _site(machine, resources, outages, procs)
+    site = site_files(machine, resources, procs, outages)
     chosen = _chosen(read_finished(schedule, procs, site), policy, schedule)
     verdicts = [
         judge(done, claimed, known, is_killing=not no_kill) for (done, known), claimed in chosen
@@ -105,28 +106,6 @@ def verify(
             _print(verdict, most)
     if not all(verdict.is_kept for verdict in verdicts):
         raise typer.Exit(QbatchError.exit_code)
-
-
-def _site(machine: Text, resources: Text, outages: Text, procs: int | None) -> SiteFiles | None:
-    """Return the machine and the files that are named together, or None."""
-    if outages is not None and (machine is None or resources is None):
-        raise UsageError(
-            "--outages goes with --machine and --resources, which say on which hosts jobs ran; give "
-            "them too"
-        )
-    if machine is None and resources is None:
-        return None
-    if machine is None or resources is None:
-        raise UsageError(
-            "--machine and --resources go together: what the hosts have, and what jobs ask for; give "
-            "both"
-        )
-    if procs is not None:
-        raise UsageError("--machine says how many processors there are; leave --procs out")
-    from qbatch.referee.reading import SiteFiles
-    from qbatch.workloads.machines import load_machine
-
-    return SiteFiles(load_machine(machine), resources, outages)
 
 
 def _chosen(schedules: list[Judged], policy: Text, path: str) -> list[tuple[Judged, Text]]:

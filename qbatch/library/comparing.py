@@ -144,12 +144,15 @@ def compare(
     practical: float = PRACTICAL,
     seed: int = 0,
     procs: int | None = None,
+    machine: str | os.PathLike[str] | None = None,
+    resources: str | os.PathLike[str] | None = None,
 ) -> Comparison:
     """Compare two schedules of one log, job by job: which is better, by how much, and whether the
     difference is noise.
 
     ``qbatch compare`` does the same and gives the same record.  A log with its own waits is
-    described next to a policy; the comparison calls neither better.
+    described next to a policy, and neither is called better, unless ``machine`` is
+    given.
 
     Args:
         a: a result of one policy, as ``result["easy"]`` or ``"DIR:easy"``; ``b`` likewise, or
@@ -163,6 +166,8 @@ def compare(
         practical: ignore differences below this share of the larger value.
         seed: seed of the resampling of medians.
         procs: processors of the machine, for job rows and for logs that do not contain the number.
+        machine: the machine file of a log with its own waits; with ``resources``, its side file.
+            If the log's schedule can have run there, it is compared like any other.
 
     Raises:
         InputError: a result cannot be read, or the jobs of the two do not match.
@@ -172,7 +177,16 @@ def compare(
     others = [_named(each) for each in _listed(replicas)]
     second = None if b is None else _named(b)
     return Comparison(
-        comparison_of(_named(a), second, others, how, may_logs_differ=logs_differ, procs=procs)
+        comparison_of(
+            _named(a),
+            second,
+            others,
+            how,
+            may_logs_differ=logs_differ,
+            procs=procs,
+            machine=None if machine is None else os.fspath(machine),
+            resources=None if resources is None else os.fspath(resources),
+        )
     )
 
 

@@ -17,8 +17,9 @@ import msgspec
 import numpy as np
 
 from qbatch.distribution import __version__
+from qbatch.library.on_hosts import resource_facts
 from qbatch.metrics import breakdown, measure
-from qbatch.metrics.resources import billed_hours, resource_use
+from qbatch.metrics.resources import billed_hours
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
@@ -33,7 +34,7 @@ from qbatch.workloads.feedback import Feedback, feedback_of
 from qbatch.workloads.left_out import left_out_of
 from qbatch.workloads.machines import load_machine
 from qbatch.workloads.outages import Outages, read_outages
-from qbatch.workloads.resource_rows import ResourceRows
+from qbatch.workloads.resource_rows import ResourceRows, kinds_of
 from qbatch.workloads.unfinished import is_on_hosts, unfinished_of
 
 SCHEMA = "qbatch.replay/1"
@@ -104,6 +105,7 @@ class Experiment:
                 "name": self.resources.path,
                 "sha256": self.resources.sha256,
                 "jobs": int((self.work.request >= 0).sum()),
+                "kinds": kinds_of(self.resources),
             }
         if self.outages is not None:
             facts["outages"] = {
@@ -172,7 +174,8 @@ class Experiment:
                 "the log's jobs ran on several hosts; here all processors are one pool (--machine "
                 "FILE describes hosts)"
             )
-        notes += left_out_notes({"log": log_facts(log, work)})
+        kinds = {} if self.resources is None else kinds_of(self.resources)
+        notes += left_out_notes({"log": log_facts(log, work), "resources": {"kinds": kinds}})
         killed = int((work.run < work.logged_run).sum())
         if killed:
             notes.append(
@@ -336,8 +339,7 @@ def document_of(
             "rejected": rejected,
             "metrics": measure(schedule),
         }
-        if used := resource_use(schedule, machine):
-            result["resources"] = [each._asdict() for each in used]
+        result |= resource_facts(schedule, machine)
         if charged := billed_hours(schedule, machine):
             result["billed"] = [each._asdict() for each in charged]
         for key in by:

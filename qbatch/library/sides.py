@@ -7,16 +7,27 @@ line (``DIR``, ``DIR:POLICY``, job rows, a log with waits), or is a result objec
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from qbatch.metrics import BREAKDOWNS
 from qbatch.model.errors import UsageError, suggestion
-from qbatch.reports.comparison import PARTS, ComparedSettings, Side, check_pairs, compare
+from qbatch.referee.reading import SiteFiles, read_finished, site_files
+from qbatch.referee.verify import feasibility, seconds
+from qbatch.reports.comparison import (
+    PARTS,
+    ComparedSettings,
+    HistoryCheck,
+    Side,
+    check_pairs,
+    compare,
+)
 from qbatch.results.reading import read_result, split_name
 from qbatch.results.recorded import is_log
 from qbatch.results.result import Result
+from qbatch.workloads.resource_rows import kinds_of
 
 Named = str | Result
 """A side or a replica: its name, or its result."""
@@ -52,6 +63,8 @@ def comparison_of(
     *,
     may_logs_differ: bool = False,
     procs: int | None = None,
+    machine: str | None = None,
+    resources: str | None = None,
 ) -> dict[str, Any]:
     """Return the record of a comparison, schema ``qbatch.compare/1``.
 
@@ -60,13 +73,23 @@ def comparison_of(
         replicas: results of the same two policies with other seeds, or of other logs with
             ``may_logs_differ``.
         procs: processors of the machine of job rows and of logs.
+        machine, resources: the machine file and the side file of the log that is one side.
 
     Raises:
         InputError: a result cannot be read, or the jobs do not match.
         UsageError: arguments conflict.
     """
-    sized = _Sized(procs)
+    sized, site = _Sized(procs), site_files(machine, resources, procs)
     first, second = _sides(a, b, sized)
+    if site is not None:
+        if first.is_history == second.is_history:
+            raise UsageError(
+                "--machine and --resources are about a log with its own waits; make one of A and B "
+                "such a log, or leave them out"
+            )
+        first, second = (
+            _checked(each, site) if each.is_history else each for each in (first, second)
+        )
     _check_replicas([_place(name) for name in (a, *([b] if b is not None else []))], replicas)
     pairs = [
         _replica(each, first.schedule.policy, second.schedule.policy, sized) for each in replicas
@@ -76,6 +99,50 @@ def comparison_of(
         raise UsageError("--logs-differ needs replicas: name them with --with DIR, or leave it out")
     sized.check(_called(a))
     return compare(first, second, settings, pairs)
+
+
+def check_of(path: str, site: SiteFiles) -> HistoryCheck:
+    """Return whether the schedule of a log can have run on a machine.
+
+    Raises:
+        InputError: the log or the side file cannot be read.
+    """
+    [(schedule, known)] = read_finished(path, site=site)
+    assert known.site is not None
+    rows = known.site.rows
+    breaches, on_hosts = feasibility(schedule, known)
+    doubt = ""
+    if known.is_preempted:
+        doubt = "the log has Preemption: TS, so it does not contain when its jobs ran"
+    elif not on_hosts:
+        doubt = (
+            f"the side file {site.resources} does not name the hosts on which jobs ran, so what they "
+            "had there is unchecked"
+        )
+    first = breaches[0] if breaches else None
+    return HistoryCheck(
+        site.path,
+        site.machine.digest,
+        site.machine.procs,
+        kinds_of(rows),
+        rows.sha256,
+        dict(Counter(breach.code for breach in breaches)),
+        "" if first is None else f"{first.code} at {seconds(first.instant)}: {first.text}",
+        on_hosts,
+        doubt,
+        f"qbatch verify {path} --machine {site.path} --resources {site.resources} --all",
+    )
+
+
+def checks_of(results: Sequence[str], site: SiteFiles | None) -> dict[str, HistoryCheck]:
+    """Return the checks of the logs among some results, by path."""
+    return {} if site is None else {path: check_of(path, site) for path in filter(is_log, results)}
+
+
+def _checked(side: Side, site: SiteFiles) -> Side:
+    """Return the side of a log on the machine on which its schedule was checked."""
+    result = side.result.with_facts(procs_total=site.machine.procs)
+    return replace(side, result=result, check=check_of(side.result.path, site))
 
 
 class _Sized:

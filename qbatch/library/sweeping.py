@@ -262,7 +262,7 @@ class SweepResult:
         footer += [
             f"{log['name']}: {note}"
             for log in self.document["logs"]
-            for note in left_out_notes({"log": log})
+            for note in left_out_notes({"log": log, "resources": log.get("resources")})
         ]
         table = table_html(repr(self)[1:-1], [*axes, "policy", "replicas", *SHOWN], rows, footer)
         png = self._repr_png_()

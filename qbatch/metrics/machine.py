@@ -75,30 +75,27 @@ def loss_of_capacity(ran: Schedule) -> float | None:
     rest of the idle time is fragmentation or lack of jobs.  Definition: tests/oracle/metrics.py.
     """
     jobs = ran.workload
-    if not len(jobs):
-        return None
+    whole = jobs.procs_total * makespan_us(jobs.submit, ran.end)
+    return _share(lost(jobs.submit, ran.start, ran.end, jobs.procs, jobs.procs_total), whole)
+
+
+def lost(
+    submit: Int64Array, start: Int64Array, end: Int64Array, amount: Int64Array, there: int
+) -> int:
+    """Return the area lost (amount x microseconds) of a resource of which there is so much.
+
+    By row: what waits for an amount from ``submit`` to ``start``, and holds it until ``end``.
+    """
     # Imported here, because the other metrics do not need the compiler.
     from qbatch.metrics.kernels.loss import lost_area
     from qbatch.planning.kernels.entries import little
 
     # Nearly sorted columns, so a stable sort is fast.
-    by_submit, by_start = (
-        np.argsort(jobs.submit, kind="stable"),
-        np.argsort(ran.start, kind="stable"),
+    by_submit, by_start = np.argsort(submit, kind="stable"), np.argsort(start, kind="stable")
+    high, low = little(lost_area, len(submit))(
+        submit, start, end, amount, by_submit, by_start, np.argsort(end), there
     )
-    high, low = little(lost_area, len(jobs))(
-        jobs.submit,
-        ran.start,
-        ran.end,
-        jobs.procs,
-        by_submit,
-        by_start,
-        np.argsort(ran.end),
-        jobs.procs_total,
-    )
-    return _share(
-        (int(high) << LOW_BITS) + int(low), jobs.procs_total * makespan_us(jobs.submit, ran.end)
-    )
+    return (int(high) << LOW_BITS) + int(low)
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -185,6 +185,8 @@ class Schedule:
     ``read_piece_count``: ``piece_count`` as job rows without execution intervals have it; None if
     ``pieces`` holds them all.  ``predicted``: the run time predicted for each job at its
     submission, microseconds, -1 for jobs without a prediction; None if nothing was predicted.
+    ``hosts``: on which hosts each job ran, as ``n[01-02],x1`` (an empty text: unknown); None if that
+    was not recorded.
     """
 
     workload: Workload
@@ -201,6 +203,7 @@ class Schedule:
     broken: Int64Array | None = None
     read_piece_count: Int64Array | None = None
     predicted: Int64Array | None = None
+    hosts: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.workload)
@@ -307,6 +310,7 @@ _SCHEDULE_COLUMNS = (
     "broken",
     "read_piece_count",
     "predicted",
+    "hosts",
 )
 
 

@@ -102,11 +102,13 @@ class Breach:
 
 @dataclass(slots=True)
 class Findings:
-    """The findings about one schedule so far."""
+    """The findings about one schedule so far; ``on_hosts``: the amounts that were checked on each
+    host, empty for none."""
 
     breaches: list[Breach] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
+    on_hosts: str = ""
 
 
 def jobs_counted(count: int) -> str:

@@ -21,8 +21,14 @@ from qbatch.referee.site import Site
 from qbatch.results.job_rows import read_job_rows
 from qbatch.results.recorded import read_recorded
 from qbatch.results.run_words import header_notes, left_out_notes
+from qbatch.workloads.machines import load_machine
 from qbatch.workloads.outages import read_outages
-from qbatch.workloads.resource_rows import ResourceRows, read_resources, resources_of_jobs
+from qbatch.workloads.resource_rows import (
+    ResourceRows,
+    kinds_of,
+    read_resources,
+    resources_of_jobs,
+)
 
 NEVER = 1 << 62
 """The start of a job that still waited when its log was written."""
@@ -39,7 +45,7 @@ class Conditions:
     microseconds, at which a log with running and waiting jobs was written.  The running jobs are
     taken to end at their estimates, the waiting ones to start at ``NEVER``.  ``notes``: remarks for
     the reader.  ``site``: the machine of hosts, and what a side file says of the jobs; None: there is
-    none.
+    none.  ``is_log``: the schedule is that of a log.
     """
 
     host_cpus: tuple[int, ...] = ()
@@ -48,18 +54,21 @@ class Conditions:
     known_until: int | None = None
     notes: tuple[str, ...] = ()
     site: Site | None = None
+    is_log: bool = False
 
     @property
     def is_recorded(self) -> bool:
         """Whether the schedule is what really happened: its side file says on which hosts."""
-        return self.site is not None and self.site.has_hosts and bool(self.site.rows.hosts)
+        return self.site is not None and self.is_log and bool(self.site.rows.hosts)
 
 
 class SiteFiles(NamedTuple):
-    """A machine of hosts, and the paths of a side file of resources and of a file of outages."""
+    """A machine of hosts, and the paths of a side file of resources, of the machine file, and of a
+    file of outages."""
 
     machine: Machine
     resources: str
+    path: str = ""
     outages: str | None = None
 
     def of(self, rows: ResourceRows, clock: LogClock, name: str, *, has_hosts: bool = True) -> Site:
@@ -69,6 +78,32 @@ class SiteFiles(NamedTuple):
             return Site(self.machine, rows, clock, has_hosts)
         closed = read_outages(self.outages, self.machine, clock, name).spans
         return Site(self.machine, rows, clock, has_hosts, closed)
+
+
+def site_files(
+    machine: str | None, resources: str | None, procs: int | None, outages: str | None = None
+) -> SiteFiles | None:
+    """Return the machine and the files that are named together, or None.
+
+    Raises:
+        InputError: the machine file cannot be used.
+        UsageError: only one of them is named, or ``procs`` too.
+    """
+    if outages is not None and (machine is None or resources is None):
+        raise UsageError(
+            "--outages goes with --machine and --resources, which say on which hosts jobs ran; give "
+            "them too"
+        )
+    if machine is None and resources is None:
+        return None
+    if machine is None or resources is None:
+        raise UsageError(
+            "--machine and --resources go together: what the hosts have, and what jobs ask for; give "
+            "both"
+        )
+    if procs is not None:
+        raise UsageError("--machine says how many processors there are; leave --procs out")
+    return SiteFiles(load_machine(machine), resources, machine, outages)
 
 
 Judged = tuple[Schedule, Conditions]
@@ -124,8 +159,10 @@ def _with_site(judged: list[Judged], site: SiteFiles | None) -> list[Judged]:
     for schedule, known in judged:
         work = schedule.workload
         rows = resources_of_jobs(site.resources, work.number, work.name, may_have_others=True)
+        # What an import says of the real run is not of this one.
+        rows = rows._replace(is_spread_unknown=np.zeros(len(work), np.bool_), suspended=None)
         work = work.changed(log_row=np.arange(len(work)))
-        of_site = site.of(rows, work.clock, work.name, has_hosts=False)
+        of_site = site.of(rows, work.clock, work.name, has_hosts=schedule.hosts is not None)
         is_one_pool = known.is_one_pool and site.machine.is_one_pool
         conditions = replace(known, site=of_site, is_one_pool=is_one_pool)
         found.append((replace(schedule, workload=work), conditions))
@@ -168,19 +205,22 @@ def _read_swf(path: str, procs: int | None, site: SiteFiles | None) -> Judged:
 
     recorded = read_recorded(path, procs, with_waiting=True)
     start = np.where(recorded.waits, NEVER, recorded.submit + recorded.wait)
-    notes = tuple(header_notes(recorded.log.header)) + (
+    rows = None if site is None else read_resources(site.resources, recorded.log)
+    kinds = {} if rows is None else kinds_of(rows)
+    notes = tuple(header_notes(recorded.log.header, kinds)) + (
         ()
         if (recorded.requested > 0).all()
         else ("jobs without an estimate: their run time serves as one",)
     )
     schedule = replace(recorded.schedule(start, name=path, skipped=recorded.skipped), policy="")
     of_site = None
-    if site is not None:
+    if site is not None and rows is not None:
         header = recorded.log.header
         clock = LogClock(header.unix_start_time, header.time_zone_string)
-        of_site = site.of(read_resources(site.resources, recorded.log), clock, recorded.log.name)
+        of_site = site.of(rows, clock, recorded.log.name)
     return schedule, Conditions(
         site=of_site,
+        is_log=True,
         is_preempted=recorded.is_preempted,
         is_one_pool=not is_on_hosts(recorded.log.header)
         and (site is None or site.machine.is_one_pool),

@@ -28,8 +28,9 @@ class Site:
     """A machine, and what the side file says of the jobs: ``rows``, by ``Workload.log_row`` of the
     schedule.
 
-    ``has_hosts``: the hosts in the side file are those of this schedule.  If not, they are the
-    hosts in its job rows.  ``outages``: when hosts were closed.
+    ``has_hosts``: the hosts in the side file are those of this schedule, or its job rows name all
+    the hosts of each job.  If neither holds, job rows name one host of each.  ``outages``:
+    when hosts were closed.
     """
 
     machine: Machine
@@ -62,16 +63,21 @@ class Amounts(NamedTuple):
 
 def parts_of(done: Schedule, site: Site) -> Parts:
     """Return the hosts of the jobs of a schedule."""
-    if not site.has_hosts:
+    if not site.has_hosts and done.hosts is None:
         host = np.full(len(done), -1) if done.host is None else done.host
         job = np.flatnonzero(host >= 0)
         return Parts(job, host[job], (host >= 0).astype(np.int64), ())
-    places = {host.name: place for place, host in enumerate(site.machine.real_hosts)}
+    texts = [site.rows.hosts.get(row, "") for row in done.workload.log_row.tolist()]
+    return parts_on(site.machine, texts if done.hosts is None else done.hosts.tolist())
+
+
+def parts_on(machine: Machine, texts: Sequence[str]) -> Parts:
+    """Return the hosts of jobs from texts such as ``n[01-02]``, by row."""
+    places = {host.name: place for place, host in enumerate(machine.real_hosts)}
     known: dict[str, tuple[list[int], list[str]]] = {}
     lists: list[list[int]] = []
-    count, strange = np.zeros(len(done), np.int64), []
-    for row, of_log in enumerate(done.workload.log_row.tolist()):
-        text = site.rows.hosts.get(of_log, "")
+    count, strange = np.zeros(len(texts), np.int64), []
+    for row, text in enumerate(texts):
         if text not in known:
             names = dict.fromkeys(host_names(text))
             found = sorted(places[name] for name in names if name in places)
@@ -82,7 +88,7 @@ def parts_of(done: Schedule, site: Site) -> Parts:
         strange += [(row, name) for name in missing]
     lengths = np.fromiter(map(len, lists), np.int64, len(lists))
     host = np.fromiter(chain.from_iterable(lists), np.int64, int(lengths.sum()))
-    return Parts(np.repeat(np.arange(len(done)), lengths), host, count, strange)
+    return Parts(np.repeat(np.arange(len(texts)), lengths), host, count, strange)
 
 
 class HostRequests(NamedTuple):

@@ -75,6 +75,7 @@ def check_site(done: Schedule, site: Site, found: Findings, *, is_preempted: boo
         found.unchecked.append(
             f"the hosts of {jobs_counted(len(done) - with_hosts)}: the {of_what} "
             f"{'does' if site.has_hosts else 'do'} not name them"
+            f"{'' if site.has_hosts else ' (those of qbatch replay --driver engine do)'}"
         )
     suspended = rows.suspended
     if is_preempted and suspended is None:
@@ -254,10 +255,11 @@ def _check_hosts(
         counted.append(name)
         uncertain[parts.job[amounts.is_least]] = True
     if counted:
-        found.checked.append(
+        found.on_hosts = (
             f"{_listed(counted)} on each of {len(names)} hosts at every instant, of "
             f"{jobs_counted(len(np.unique(held.job)))}"
         )
+        found.checked.append(found.on_hosts)
     if absent:
         found.unchecked.append(
             f"{_listed(absent)} on hosts: no host of the machine file has an amount of it"

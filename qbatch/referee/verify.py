@@ -22,7 +22,7 @@ from qbatch.referee import every_schedule
 from qbatch.referee.breach import CODES, Breach, Findings, jobs_counted, seconds
 from qbatch.referee.conservative_plan import PlanCheck
 from qbatch.referee.queue_order import check_queue
-from qbatch.referee.reading import Conditions, read_finished
+from qbatch.referee.reading import NEVER, Conditions, read_finished
 from qbatch.referee.site_check import check_site
 from qbatch.referee.slices import check_slices
 
@@ -35,6 +35,7 @@ __all__ = [
     "Breach",
     "Conditions",
     "Judgement",
+    "feasibility",
     "judge",
     "read_finished",
     "seconds",
@@ -106,12 +107,7 @@ def judge(
             f"run times against estimates: {jobs_counted(int((late > 0).sum()))} ran longer, by "
             f"{seconds(late.max())} at most; a real system ends jobs late"
         )
-    found.breaches += every_schedule.check_times(done, is_killing=is_killing)
-    found.checked.append("submissions, starts, run times and ends; one row per job")
-    if not known.is_preempted:
-        _judge_capacity(done, known.host_cpus, found, has_memory=known.site is not None)
-    if known.site is not None:
-        check_site(done, known.site, found, is_preempted=known.is_preempted)
+    _judge_machine(done, known, found, is_killing=is_killing)
     if is_killing:
         found.checked.append("run times against estimates")
     # From here on estimates are raised to the run times, so that an estimate is an upper bound.
@@ -134,12 +130,11 @@ def judge(
             "the jobs left out: they are assumed never to have waited in the queue"
         )
     if known.known_until is not None:
-        found.breaches = [breach for breach in found.breaches if breach.instant < known.known_until]
         found.unchecked.append(
             f"events after {seconds(known.known_until)}, when the log was written: jobs still ran "
             "and waited"
         )
-    breaches = tuple(sorted(found.breaches, key=lambda breach: breach.rank))
+    breaches = _known_breaches(found, known)
     name = name_of(chosen) if chosen is not None else None
     count = len(schedule.rejected)
     refused = (
@@ -160,6 +155,38 @@ def judge(
         (*known.notes, *refused),
         withdrawn,
     )
+
+
+def feasibility(schedule: Schedule, known: Conditions) -> tuple[tuple[Breach, ...], str]:
+    """Return the breaches of a schedule of a real machine against its machine file, and a text of
+    what was checked on the hosts; the text is empty if nothing could be.
+
+    It is the part of :func:`judge` that asks whether the schedule can have run there
+    (docs/spec/production.md 9).  A real system ends jobs late, so estimates are not checked.
+
+    Raises:
+        InputError: the reservations of the machine cannot be placed on the clock of the log.
+    """
+    found = Findings()
+    _judge_machine(schedule, known, found, is_killing=False)
+    return _known_breaches(found, known), found.on_hosts
+
+
+def _judge_machine(done: Schedule, known: Conditions, found: Findings, *, is_killing: bool) -> None:
+    """Check the times of jobs, and what the machine has."""
+    found.breaches += every_schedule.check_times(done, is_killing=is_killing)
+    found.checked.append("submissions, starts, run times and ends; one row per job")
+    if not known.is_preempted:
+        _judge_capacity(done, known.host_cpus, found, has_memory=known.site is not None)
+    if known.site is not None:
+        check_site(done, known.site, found, is_preempted=known.is_preempted)
+
+
+def _known_breaches(found: Findings, known: Conditions) -> tuple[Breach, ...]:
+    """Return the breaches before the log was written, in order of instant."""
+    until = NEVER if known.known_until is None else known.known_until
+    breaches = [breach for breach in found.breaches if breach.instant < until]
+    return tuple(sorted(breaches, key=lambda breach: breach.rank))
 
 
 def _judge_capacity(

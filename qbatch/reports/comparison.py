@@ -7,7 +7,7 @@ This module matches the jobs by number, sorts them into classes, and words the f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -100,10 +100,59 @@ QUANTITIES = (
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryCheck:
+    """Whether the schedule of a log can have run on the machine of a file.
+
+    ``machine``: the path of its file; ``digest`` and ``procs``: of the machine.  ``kinds``: what the side file
+    says (:func:`qbatch.workloads.resource_rows.kinds_of`), and ``sha256`` the hash of that file.
+    ``breaches``: how many there are of each kind; ``first``: the first of them.  ``checked``: what
+    was checked on the hosts.  ``doubt``: why no verdict can be given, also without a breach; empty:
+    one can.  ``command``: what lists every breach.
+    """
+
+    machine: str
+    digest: str
+    procs: int
+    kinds: Mapping[str, int]
+    sha256: str
+    breaches: Mapping[str, int]
+    first: str
+    checked: str
+    doubt: str
+    command: str
+
+    @property
+    def breach_words(self) -> str:
+        """The breaches in a sentence; empty without any."""
+        count = sum(self.breaches.values())
+        kinds = ", ".join(f"{number:,} {code}" for code, number in self.breaches.items())
+        if not count:
+            return ""
+        return (
+            f"the real schedule cannot have run on {self.machine}: "
+            f"{count:,} breach{'es' * (count > 1)} ({kinds}), first {self.first}; "
+            f"{self.command} lists them"
+        )
+
+    def against(self, replay: Result) -> str:
+        """Return why a replay cannot be judged by this history; empty: it can."""
+        if self.breaches:
+            return self.breach_words
+        if self.doubt:
+            return self.doubt
+        document = replay.document
+        side = document.get("resources") or {}
+        if document.get("machine_digest") != self.digest:
+            return f"the replay was not on the machine of {self.machine}"
+        return "" if side.get("sha256") == self.sha256 else "the replay had another side file"
+
+
+@dataclass(frozen=True, slots=True)
 class Side:
     """One of the two schedules, its result, and its name in sentences.
 
-    ``is_history``: whether it is a recorded log, of a machine that no replay knows.
+    ``is_history``: whether it is a recorded log; ``check``: of which it was checked on which
+    machine it can have run, None if it was not.
     """
 
     result: Result
@@ -111,6 +160,7 @@ class Side:
     where: str
     label: str
     is_history: bool = False
+    check: HistoryCheck | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +237,8 @@ def match(a: Side, b: Side) -> Matched:
     # A schedule may be the recorded log of the other: then jobs need not have got what they
     # requested.  It is, if the logs are the same, or if all common jobs were submitted at the same
     # times.
-    is_recorded = (a.result.is_recorded or b.result.is_recorded) and (
+    # In a report the side of a log has the result of its replays.
+    is_recorded = any(side.is_history or side.result.is_recorded for side in (a, b)) and (
         log_of(a.result) == log_of(b.result) or np.array_equal(work.submit, others.submit)
     )
     if len(unlike) and not is_recorded:
@@ -277,15 +328,17 @@ def compare(
     machine is unknown or those of a pair differ.  Utilisation and makespan are of the jobs that
     both ran, including the warm-up.
 
-    If one side is a recorded log, nothing is called better and there is no interval and no p.
-    Differences then come from the machine, which a replay does not know, as well as from the
-    policy.  ``history`` then lists what is unknown.
+    If one side is a recorded log, nothing is called better, there is no interval and no p, and
+    ``is_described`` is true.  Differences then come from the machine, which a replay does not know,
+    as well as from the policy.  A schedule that was checked on the machine of the replay
+    (``Side.check``), and has no breach there, is compared like any other.  ``history`` lists what
+    is unknown.
 
     Raises:
         InputError: the jobs of a pair do not match.
     """
-    is_history = a.is_history or b.is_history
-    how = replace(settings or ComparedSettings(), is_tested=not is_history)
+    history, is_described = _history(a, b)
+    how = replace(settings or ComparedSettings(), is_tested=not is_described)
     pairs = [match(one, other) for one, other in ((a, b), *replicas)]
     jobs = pairs[0]
     notes = list(jobs.notes)
@@ -320,13 +373,35 @@ def compare(
         "confidence": how.confidence,
         "practical": how.practical,
         "seed": how.seed,
-        "method": METHOD_DESCRIBED if is_history else METHOD_REPLICAS if len(pairs) > 1 else METHOD,
+        "method": METHOD_DESCRIBED
+        if is_described
+        else METHOD_REPLICAS
+        if len(pairs) > 1
+        else METHOD,
         "correction": CORRECTION,
-        "history": history_notes([a.result.document, b.result.document]) if is_history else [],
+        "history": history,
+        "is_described": is_described,
         "notes": notes,
         "metrics": metrics,
         "parts": {key: _parts(jobs, key, how, metrics) for key in how.parts},
     }
+
+
+def _history(a: Side, b: Side) -> tuple[list[str], bool]:
+    """Return what is unknown of a real machine, and whether its schedule may only be described."""
+    sides = [side for side in (a, b) if side.is_history]
+    if not sides:
+        return [], False
+    documents = [side.result.document for side in (b, a) if not side.is_history]
+    documents += [side.result.document for side in sides]
+    check = sides[0].check
+    if check is None or len(sides) > 1:
+        return history_notes(documents), True
+    kinds = {"resources": {"kinds": check.kinds}}
+    known = [document | kinds for document in documents]
+    if why := check.against(b.result if a.is_history else a.result):
+        return history_notes(known, why_not=why), True
+    return history_notes(known, checked=f"{check.machine} ({check.checked})"), False
 
 
 def _side_facts(side: Side) -> dict[str, Any]:

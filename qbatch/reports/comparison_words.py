@@ -85,7 +85,7 @@ def sentence(record: dict[str, Any], a: str, b: str, confidence: float, practica
 def intervals(document: Mapping[str, Any]) -> str:
     """Return one sentence on how the intervals of a comparison were made, or that there are
     none."""
-    of = "" if document["history"] else f" of {document['confidence'] * 100:g} %"
+    of = "" if document["is_described"] else f" of {document['confidence'] * 100:g} %"
     return f"Intervals{of}: {document['method']}."
 
 

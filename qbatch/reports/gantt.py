@@ -323,8 +323,8 @@ def painted(panel: Panel) -> NDArray[np.uint8]:
     shape = (lines + 2, columns + 2)
     corners = [
         (line * shape[1] + column, weight_y * weight_x)
-        for line, weight_y in _edges(upward)
-        for column, weight_x in _edges(across)
+        for line, weight_y in edges_of(upward)
+        for column, weight_x in edges_of(across)
     ]
     image = np.empty((lines, columns, 3), np.uint8)
     for channel in range(3):
@@ -337,7 +337,7 @@ def painted(panel: Panel) -> NDArray[np.uint8]:
     return image
 
 
-def _edges(
+def edges_of(
     sides: list[tuple[NDArray[np.float64], float]],
 ) -> list[tuple[Int64Array, NDArray[np.float64]]]:
     """Return increments at places, so that their running sum over pixels is the part of each pixel

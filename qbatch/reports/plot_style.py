@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from qbatch.reports.host_map import HostMap
+
 SUFFIXES = (".png", ".svg", ".pdf")
 """The file formats of pictures."""
 
@@ -85,6 +87,7 @@ class PlotRange:
     """The contents of a picture: the jobs that ran under these policies on this machine, from
     ``begin`` to before ``end``.
 
+    ``host_map``: what a map of hosts shows, if a machine file says it.
     ``axes``: where to draw, instead of in a new figure, which is one or two ``columns`` of a
     journal wide.
     """
@@ -102,6 +105,7 @@ class PlotRange:
     axes: tuple[Axes, ...] = ()
     columns: int = 2
     is_grey: bool = False
+    host_map: HostMap | None = None
 
     @property
     def palette(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import MICROSECONDS, LogClock
 from qbatch.reports.distributions import estimates, slowdown_by_size, wait_histogram
 from qbatch.reports.gantt import gantt
+from qbatch.reports.host_map import HostMap, host_map
 from qbatch.reports.plot_style import Canvas, PlotRange, styled, zone_of
 from qbatch.reports.series import queue, utilisation
 from qbatch.results.result import Result
@@ -27,6 +28,7 @@ PICTURES: dict[str, Callable[[PlotRange], Canvas]] = {
     "wait-hist": wait_histogram,
     "slowdown-by-size": slowdown_by_size,
     "estimates": estimates,
+    "hosts": host_map,
 }
 """Every kind of picture and the function that draws it."""
 
@@ -43,6 +45,7 @@ def draw(
     columns: int = 2,
     is_grey: bool = False,
     axes: Sequence[Axes] = (),
+    of_hosts: HostMap | None = None,
 ) -> Figure:
     """Draw a picture of a result: of all its policies or of some, of all its time or from ``begin``
     to ``end``.
@@ -50,7 +53,8 @@ def draw(
     ``begin`` and ``end`` are log seconds or ISO times; the window is half-open.  ``colour_by`` is
     for Gantt charts. ``columns``: the width of the figure, in columns of a journal (1 or 2).
     ``is_grey``: draw in grey.  ``axes``: draw into these axes, one for each panel, instead of in a
-    new figure.  Returns the figure.
+    new figure.  ``of_hosts``: what a map of hosts shows; without it, the processors of each host if
+    each job is inside one.  Returns the figure.
 
     Raises:
         UsageError: there is no such kind or policy, the window is empty, or matplotlib is missing.
@@ -62,7 +66,14 @@ def draw(
     view = view_of(result.only(policies), begin=begin, end=end, title=title)
     with styled():
         canvas = PICTURES[kind](
-            replace(view, colour_by=colour_by, columns=columns, is_grey=is_grey, axes=tuple(axes))
+            replace(
+                view,
+                colour_by=colour_by,
+                columns=columns,
+                is_grey=is_grey,
+                axes=tuple(axes),
+                host_map=of_hosts,
+            )
         )
     figure: Figure = canvas.axes[0].figure
     return figure

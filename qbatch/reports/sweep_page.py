@@ -93,7 +93,7 @@ def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[
     notes += [
         f"{log['name']}: {note}."
         for log in document["logs"]
-        for note in left_out_notes({"log": log})
+        for note in left_out_notes({"log": log, "resources": log.get("resources")})
     ]
     title = f"{logs}: {counted(len(grid['policy']), 'policy', 'policies')}"
     return {

@@ -3,8 +3,9 @@ the outside sees").
 
 Refused jobs follow those that ran, with empty times from ``start`` on, ``kind`` ``rejected``, and
 the reason in a last column ``reason``.  A file has optional columns only if some job needs them:
-``reason``; ``broken``, how often a promise to the job was withdrawn or not kept; ``deadline``; and
-``predicted``, in a run with predicted run times.
+``reason``; ``broken``, how often a promise to the job was withdrawn or not kept; ``deadline``;
+``predicted``, in a run with predicted run times.  The column ``hosts`` exists if the engine
+replayed jobs on several hosts.
 
 Times are seconds of the log's own clock in the file and integer microseconds in memory.  Parquet
 keeps fractions of seconds as 64-bit floats: exact to the microsecond up to 2**32 s; whole seconds
@@ -75,6 +76,9 @@ DEADLINE = "deadline"
 
 PREDICTED = "predicted"
 """The column with the run time predicted at submission, if there was a prediction."""
+
+HOSTS = "hosts"
+"""The column with the hosts of a job, as ``n[01-02]``, if they were recorded."""
 
 REASON = "reason"
 """The column with the reason of a refusal: the code, a colon and the text."""
@@ -148,6 +152,7 @@ def _columns(schedule: Schedule, rows: Int64Array, piece_counts: Int64Array) -> 
         DEADLINE: work.deadline[rows],
         BROKEN: absent if schedule.broken is None else schedule.broken[rows],
         PREDICTED: absent if schedule.predicted is None else schedule.predicted[rows],
+        **({} if schedule.hosts is None else {HOSTS: schedule.hosts[rows]}),
     }
 
 
@@ -231,6 +236,7 @@ def _columns_for(schedules: Sequence[Schedule]) -> tuple[str, ...]:
         *deadline,
         *broken,
         *predicted,
+        *((HOSTS,) if any(schedule.hosts is not None for schedule in schedules) else ()),
         *((REASON,) if any(schedule.rejected for schedule in schedules) else ()),
     )
 
@@ -241,11 +247,10 @@ def _cells_of(name: str, policy: str, chunk: Chunk) -> Cells:
     rows, is_refused = len(chunk["job_id"]), REASON in chunk
     if name == "policy":
         return Cells(np.zeros(rows, np.int64), words=[policy])
-    if name == REASON:
-        words = list(dict.fromkeys(chunk[REASON])) if is_refused else [""]
-        places = {word: place for place, word in enumerate(words)}
-        codes = [places[word] for word in chunk[REASON]] if is_refused else [0] * rows
-        return Cells(np.array(codes, np.int64), words=words)
+    if name in (REASON, HOSTS):
+        texts = chunk[name].tolist() if name in chunk else [""] * rows
+        places = {word: place for place, word in enumerate(dict.fromkeys(texts))}
+        return Cells(np.array([places[text] for text in texts], np.int64), words=list(places))
     values = chunk[name]
     if name in _RATIOS:
         return ratios(values)
@@ -293,7 +298,7 @@ def _schema(schedules: Sequence[Schedule]) -> Any:
     time = pa.int64() if all(map(_is_whole, schedules)) else pa.float64()
     word = pa.dictionary(pa.int32(), pa.string())
     types = dict.fromkeys(_TIMES, time) | dict.fromkeys(_RATIOS, pa.float64())
-    types |= {"kind": word, "policy": word, "counted": pa.bool_(), REASON: pa.string()}
+    types |= {"kind": word, "policy": word, HOSTS: word, "counted": pa.bool_(), REASON: pa.string()}
     return pa.schema([(name, types.get(name, pa.int64())) for name in _columns_for(schedules)])
 
 
@@ -316,7 +321,7 @@ def _is_whole(schedule: Schedule) -> bool:
 
 
 def _cells(pa: Any, name: str, policy: str, chunk: Chunk, kind: Any) -> Any:
-    if name in ("policy", "kind", REASON):
+    if name in ("policy", "kind", HOSTS, REASON):
         cells = _cells_of(name, policy, chunk)
         places = pa.array(cells.whole.astype(np.int32), type=pa.int32(), mask=cells.is_absent)
         coded = pa.DictionaryArray.from_arrays(places, list(cells.words or ()))
@@ -353,7 +358,7 @@ def read_job_rows(path: str | Path, *, is_judged: bool = False) -> list[Schedule
     """
     wanted = [
         name
-        for name in (*COLUMNS, DEADLINE, BROKEN, PREDICTED, REASON)
+        for name in (*COLUMNS, DEADLINE, BROKEN, PREDICTED, HOSTS, REASON)
         if not (is_judged and name in _NOT_JUDGED[1:])
     ]
     chunks: list[Chunk] = []
@@ -412,6 +417,8 @@ def _schedule_of(
     columns["number"] = columns.pop("job_id")
     if not (columns["host"] >= 0).any():
         columns["host"] = None
+    if not columns[HOSTS].any():
+        columns[HOSTS] = None
     for name_of_column in (DEADLINE, PREDICTED):
         if not (columns[name_of_column] >= 0).any():
             del columns[name_of_column]
@@ -468,6 +475,10 @@ def _read_block(block: Block, is_judged: bool) -> Chunk:
         block.coded(REASON) if REASON in block.names else ([""], np.zeros(len(block), np.int64))
     )
     chunk[REJECTED], chunk[REASON] = is_rejected, np.array(words, object)[places]
+    words, places = (
+        block.coded(HOSTS) if HOSTS in block.names else ([""], np.zeros(len(block), np.int64))
+    )
+    chunk[HOSTS] = np.array(words, object)[places]
     block.check("procs", chunk["procs"] < 1, "is less than 1")
     if not is_judged:
         block.check("start", ~is_rejected & (start < chunk["submit"]), "lies before submit")

@@ -8,7 +8,8 @@ guessed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = [("log", f"{short_name(str(log.get('name')))}, {log.get('jobs', 0):,} jobs")]
     if log.get("sha256"):
         facts.append(("sha256", str(log["sha256"])))
-    if side := _mapping(document.get("resources")):
+    side = _mapping(document.get("resources"))
+    if side:
         asked = f"{short_name(str(side.get('name')))}, of {side.get('jobs', 0):,} jobs"
         facts += [("resources", asked), ("sha256", str(side.get("sha256")))]
     hosts = machine.get("hosts", 1)
@@ -140,7 +142,7 @@ def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     skipped = skipped_words(_mapping(document.get("skipped")))
     if skipped:
         facts.append(("left out", skipped))
-    if left_out := left_out_words(log):
+    if left_out := left_out_words(log, side):
         facts.append(("not in log", left_out))
     thanks = acknowledged(document)
     if thanks:
@@ -175,14 +177,15 @@ def recorded_notes(result: Result) -> list[str]:
     return notes + [str(note) for note in _mapping(document.get("log")).get("notes") or []]
 
 
-def left_out_words(log: Mapping[str, Any]) -> str:
-    """Return in one line what a log lacks about its machine, by its document; empty if that is not
-    known."""
+def left_out_words(log: Mapping[str, Any], side: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """Return in one line what a log and its side file lack about the machine, by their documents;
+    empty if that is not known."""
     from msgspec import convert
 
-    from qbatch.workloads.left_out import NOT_TOLD, LeftOut
+    from qbatch.workloads.left_out import NOT_TOLD, LeftOut, still_left_out
 
-    found = convert(log.get("left_out") or [], list[LeftOut])
+    noted = convert(log.get("left_out") or [], list[LeftOut])
+    found = still_left_out(noted, _mapping(side.get("kinds")), log.get("rows"))
     silent = ", ".join(each.what for each in found if each.jobs is None)
     return "; ".join(
         [
@@ -192,47 +195,75 @@ def left_out_words(log: Mapping[str, Any]) -> str:
     )
 
 
+LEFT_OUT = "left out of the log: "
+"""How a sentence on what a log lacks begins."""
+
+
 def left_out_notes(document: Mapping[str, Any]) -> list[str]:
-    """Return a sentence on what the log of a run lacks, as a list of one or none."""
-    return _left_out_notes(_mapping(document.get("log")).get("left_out"))
+    """Return a sentence on what the log of a run and its side file lack, as a list of one or
+    none."""
+    words = left_out_words(_mapping(document.get("log")), _mapping(document.get("resources")))
+    return [LEFT_OUT + words] if words else []
 
 
-def header_notes(header: Header) -> list[str]:
-    """Return the same for a log by its header."""
+def header_notes(header: Header, kinds: Mapping[str, int] = MappingProxyType({})) -> list[str]:
+    """Return the same for a log by its header; ``kinds``: what its side file says."""
     from msgspec import to_builtins
 
     from qbatch.workloads.left_out import left_out_of
 
-    return _left_out_notes(to_builtins([*left_out_of(header)]))
+    log = {"left_out": to_builtins([*left_out_of(header)])}
+    return left_out_notes({"log": log, "resources": {"kinds": kinds}})
 
 
-def _left_out_notes(left_out: Any) -> list[str]:
-    words = left_out_words({"left_out": left_out})
-    return [f"left out of the log: {words}"] if words else []
-
-
-def history_notes(documents: Iterable[Mapping[str, Any]]) -> list[str]:
+def history_notes(
+    documents: Sequence[Mapping[str, Any]], *, checked: str = "", why_not: str = ""
+) -> list[str]:
     """Return the notes for a comparison of a schedule with the log's own waits, by the facts of the
-    two runs."""
+    two runs, those of the replay first.
+
+    ``checked``: the machine file on which the log's schedule can have run, and what was checked;
+    ``why_not``: why it gives no verdict.  Both are empty if that was not checked.
+    """
     from qbatch.workloads.left_out import PARTS
 
     unknown = (
         "the log does not show whether the machine had partitions, GPUs, licences, memory "
         "limits or reservations"
     )
-    logs = [_mapping(document.get("log")).get("left_out") or [] for document in documents]
     # Rows that are parts of jobs say nothing of the machine.
-    of_machine = [[each for each in log if _mapping(each).get("what") != PARTS] for log in logs]
-    first = next((note for log in of_machine for note in _left_out_notes(log)), unknown)
-    of_parts = [[each for each in log if _mapping(each).get("what") == PARTS] for log in logs]
-    return [
-        *dict.fromkeys(note for log in of_parts for note in _left_out_notes(log)),
-        f"a replay does not know the machine that the log is of: {first}",
+    of_machine = [_with_left_out(each, lambda what: what != PARTS) for each in documents]
+    of_parts = [_with_left_out(each, lambda what: what == PARTS) for each in documents]
+    lacking = next((note for each in of_machine for note in left_out_notes(each)), "")
+    knows = next((True for each in documents if each.get("resources")), False)
+    notes = list(dict.fromkeys(note for each in of_parts for note in left_out_notes(each)))
+    if checked:
+        notes.append(f"the real schedule can have run on {checked}")
+    elif why_not:
+        notes.append(why_not)
+    if not knows:
+        notes.append(f"a replay does not know the machine that the log is of: {lacking or unknown}")
+    elif lacking:
+        notes.append(lacking)
+    notes.append(
         "limits of users and queues, the site's own priorities, and times when nodes were down are "
         "in no log: a replay has the "
-        "whole machine all the time, and differences may come from that",
-        "so differences from the log are described, and neither schedule is called better",
-    ]
+        "whole machine all the time, and differences may come from that"
+    )
+    if not checked:
+        notes.append(
+            "so differences from the log are described, and neither schedule is called better"
+        )
+    if not checked and not why_not and knows:
+        notes.append("--machine and --resources check whether the real schedule fits the machine")
+    return notes
+
+
+def _with_left_out(document: Mapping[str, Any], is_shown: Callable[[str], bool]) -> dict[str, Any]:
+    """Return the facts of a run with some of what its log leaves out."""
+    log = _mapping(document.get("log"))
+    found = [each for each in log.get("left_out") or [] if is_shown(_mapping(each).get("what", ""))]
+    return {**document, "log": {**log, "left_out": found}}
 
 
 def acknowledged(document: Mapping[str, Any]) -> str:

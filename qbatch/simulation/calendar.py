@@ -205,6 +205,8 @@ class Calendar:
         for action in done.actions:
             if type(action) is Start:
                 started += record.start(action.row, done)
+                if self.engine.machine.chunked:
+                    record.place(action.row, action.allocation, self.engine.machine)
             else:
                 record.note(action, at)
         if done.arrived or done.returned or done.requeued:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbatch.engine.round import Round
-from qbatch.model.actions import Action, Break, Promise, Reject
+from qbatch.model.actions import Action, Allocation, Break, Promise, Reject
+from qbatch.model.machine import Machine, fold_names
 from qbatch.model.reasons import Reason
 from qbatch.model.record import KINDS, NO_PROMISE, Rejection, Schedule, Workload
 from qbatch.planning.kernels.types import Int64Array
@@ -31,6 +34,18 @@ class Recorder:
         self._kind = array("b", [0]) * self._space
         self._rejected: list[Rejection] = []
         self._broken: dict[int, int] = {}
+        self._hosts: dict[int, str] = {}
+        self._names: dict[tuple[int, ...], str] = {}
+
+    def place(self, row: int, allocation: Allocation, machine: Machine) -> None:
+        """Record the hosts of a start."""
+        places = tuple(
+            host for chunk in allocation for host in chunk.hosts if host != machine.server
+        )
+        if places not in self._names:
+            names = [machine.hosts[host].name for host in places]
+            self._names[places] = ",".join(fold_names(names))
+        self._hosts[row] = self._names[places]
 
     def add(self, row: int, submit: int) -> None:
         if row >= self._space:
@@ -108,4 +123,12 @@ class Recorder:
             None if host is None else np.where(start < 0, -1, host),
             tuple(sorted(self._rejected)),
             broken if self._broken else None,
+            hosts=self._of_hosts(rows),
         )
+
+    def _of_hosts(self, rows: int) -> NDArray[Any] | None:
+        if not self._hosts:
+            return None
+        hosts = np.full(rows, "", object)
+        hosts[list(self._hosts)] = list(self._hosts.values())
+        return hosts

@@ -28,7 +28,7 @@ from qbatch.workloads.estimates import read_estimates
 from qbatch.workloads.generate import is_model, read_model
 from qbatch.workloads.left_out_in_file import left_out_in
 from qbatch.workloads.machines import load_machine
-from qbatch.workloads.resource_rows import ResourceRows, read_resources
+from qbatch.workloads.resource_rows import ResourceRows, kinds_in, read_resources
 from qbatch.workloads.source import STANDARD_INPUT, LogFile
 
 if TYPE_CHECKING:
@@ -329,7 +329,11 @@ def log_facts(plan: SweepPlan) -> list[dict[str, Any]]:
         for name, text, digest in zip(plan.log_names, plan.grid.log, plan.log_digests, strict=True)
     ]
     for one, path, side in zip(facts, plan.grid.resources, plan.side_digests, strict=False):
-        one["resources"] = {"path": str(Path(path).resolve()), "sha256": side}
+        one["resources"] = {
+            "path": str(Path(path).resolve()),
+            "sha256": side,
+            "kinds": kinds_in(path),
+        }
     return facts
 
 

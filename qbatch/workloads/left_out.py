@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -84,6 +84,28 @@ class LeftOut(msgspec.Struct, frozen=True):
     def note(self) -> str:
         """The Note of a log's header."""
         return f"left out: {self.words}"
+
+
+def still_left_out(
+    found: Iterable[LeftOut], kinds: Mapping[str, int], rows: int | None = None
+) -> list[LeftOut]:
+    """Return what a log leaves out and its side file does not say either: of jobs that the side
+    file says some of, the number of the others, without names.
+
+    Args:
+        kinds: for how many jobs the side file says each kind.
+        rows: how many rows the log has, if that is known.  A Note of another number is about
+            another log, of which this one was made, so that the numbers cannot be compared.  A kind
+            is then not left out if the side file says it of any job.
+    """
+    left = []
+    for each in found:
+        count, jobs = kinds.get(each.what, 0), each.jobs or 1
+        if not count:
+            left.append(each)
+        elif count < jobs and rows in (None, each.of):
+            left.append(LeftOut(each.what, jobs - count, each.of))
+    return left
 
 
 def count_left_out(

@@ -6,6 +6,7 @@ It is CSV with a header.  ``job`` names a job of the log; a job without a row ke
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from qbatch.model.errors import InputError, suggestion
 from qbatch.model.job import FREE, PLACINGS, SCATTER, SERVER, ChunkRequest, JobRequest
 from qbatch.model.machine import parse_memory
 from qbatch.model.record import BoolArray, Int64Array
+from qbatch.workloads import left_out
 from qbatch.workloads.log import ORIGIN, Log
 from qbatch.workloads.side_file import SideText, read_side_file, side_bytes
 
@@ -74,6 +76,41 @@ class ResourceRows(NamedTuple):
     hosts: Mapping[int, str]
     is_spread_unknown: BoolArray
     suspended: Int64Array | None
+
+
+def kinds_of(rows: ResourceRows) -> dict[str, int]:
+    """Return for how many jobs a side file says each kind of what a log leaves out
+    (:mod:`qbatch.workloads.left_out`)."""
+    counts = np.bincount(rows.of[rows.of >= 0], minlength=len(rows.requests)).tolist()
+    return _counted(zip(rows.requests, counts, strict=True))
+
+
+def kinds_in(path: str) -> dict[str, int]:
+    """Return the same for all lines of a side file.
+
+    Raises:
+        InputError: names the file, the line and the reason.
+    """
+    header, rows, _ = read_side_file(path)
+    _check_header(path, header)
+    return _counted((_request(values, line), 1) for line, values in rows)
+
+
+def _counted(requests: Iterable[tuple[JobRequest, int]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for request, count in requests:
+        has = {left_out.PARTITIONS} if request.partitions else set()
+        has |= {left_out.RESERVATIONS} if request.reservation else set()
+        has |= {left_out.EXCLUSIVE} if request.is_exclusive else set()
+        for chunk in request.chunks:
+            if chunk.host == SERVER:
+                has.add(left_out.LICENCES)
+                continue
+            has |= {left_out.GPUS} if chunk.resources else set()
+            has |= {left_out.MEMORY} if chunk.memory else set()
+            has |= {left_out.FEATURES} if chunk.features else set()
+        found.update(dict.fromkeys(has, count))
+    return {kind: found[kind] for kind in left_out.KINDS if found[kind]}
 
 
 def read_resources(side: str | SideText, log: Log) -> ResourceRows:

@@ -439,7 +439,7 @@ def test_a_result_directory_is_complete_and_can_be_drawn(
         2,
         "qbatch plot: Invalid value for '--kind': 'gant' is not one of 'gantt', 'utilisation', "
         "'queue', 'wait-hist', "
-        "'slowdown-by-size', 'estimates' (see qbatch plot --help)\n",
+        "'slowdown-by-size', 'estimates', 'hosts' (see qbatch plot --help)\n",
     )
 
 
@@ -528,7 +528,8 @@ def test_resources_of_jobs_need_hosts_and_what_does_not_count_is_said(
     assert "the column qos does not count yet (1 lines)" in err
     found = json.loads(out)
     digest = hashlib.sha256(side.read_bytes()).hexdigest()
-    assert found["resources"] == {"name": str(side), "sha256": digest, "jobs": 2}
+    facts = {"name": str(side), "sha256": digest, "jobs": 2, "kinds": {"GPUs": 2}}
+    assert found["resources"] == facts
     # Each takes both GPUs, so that one runs after the other.
     assert found["results"][0]["metrics"]["wait_max_s"] == 10
     result = tmp_path / "result"

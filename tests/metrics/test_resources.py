@@ -52,10 +52,17 @@ def test_the_record_and_the_table_have_hours_and_utilisation(
     assert command([*asked, "--by", "partition", "--json"]) == 0
     (result,) = json.loads(capsys.readouterr().out)["results"]
     # Job 2 waits for the GPUs of job 1: 2 GPUs for an hour, then 2 for half an hour; of two hours.
-    assert result["resources"] == [
-        {"name": "gpu", "there": 4, "hours": 3.0, "utilisation_submit": 3 / 8},
-        {"name": "lic", "there": 2, "hours": 0.5, "utilisation_submit": 1 / 8},
-    ]
+    # Meanwhile 2 GPUs and 2 licences are free, which is as many as it asks for, until second 7300.
+    gpu, lic = result["resources"]
+    assert gpu == {
+        "name": "gpu",
+        "there": 4,
+        "hours": 3.0,
+        "utilisation_submit": 3 / 8,
+        "loss_of_capacity": 2 * 3600 / (4 * 7300),
+        "unusable_mean": None,
+    }
+    assert [*lic.values()] == ["lic", 2, 0.5, 1 / 8, 3600 / 7300, None]
     waits = {
         each["label"]: (each["jobs"], each["metrics"]["wait_mean_s"])
         for each in result["by"]["partition"]
@@ -64,8 +71,8 @@ def test_the_record_and_the_table_have_hours_and_utilisation(
     assert command(asked) == 0
     shown = capsys.readouterr().out
     assert [line.split() for line in shown.splitlines() if line.startswith(("gpu", "lic"))] == [
-        ["gpu", "easy", "4", "3.0", "37.50", "%"],
-        ["lic", "easy", "2", "0.5", "12.50", "%"],
+        ["gpu", "easy", "4", "3.0", "37.50", "%", "24.66", "%", "-"],
+        ["lic", "easy", "2", "0.5", "12.50", "%", "49.32", "%", "-"],
     ]
 
 

@@ -36,7 +36,7 @@ from qbatch.reports.report.summary import (
     quantities,
     summary,
 )
-from qbatch.results.run_words import acknowledged, short_name, skipped_words, title_name
+from qbatch.results.run_words import LEFT_OUT, acknowledged, short_name, skipped_words, title_name
 
 SCRIPTS = ("columns.js", "timeline.js", "drawing.js", "controls.js")
 """The files of the page's script, in order."""
@@ -144,7 +144,10 @@ def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
     return {
         "title": asked.title or f"{title_name(result.name)} under {names}",
         "lead": _lead(study),
-        "notes": (*study.notes, *_as_note(history[1:])),
+        "notes": (
+            *study.notes,
+            *_as_note([one for one in history if LEFT_OUT not in one]),
+        ),
         "history": _as_note(history),
         "policies": study.policies,
         "summary": summary(study, asked.confidence),
@@ -159,7 +162,7 @@ def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
         "baseline": study.policies[0],
         "difference_chart": chart,
         "effects": _effects(documents) if documents else None,
-        "method": next((one["method"] for one in documents if not one["history"]), ""),
+        "method": next((one["method"] for one in documents if not one["is_described"]), ""),
         "correction": documents[0]["correction"] if documents else "",
         "promise_chart": charts.promise_chart(counted)
         if any(one.promised for one in counted)
@@ -285,6 +288,7 @@ def _side(replica: Replica, policy: str) -> Side | None:
         f"{', '.join(replica.paths)}:{policy}",
         policy,
         policy in replica.history,
+        replica.check if policy in replica.history else None,
     )
 
 

@@ -4,8 +4,9 @@ not fair."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import Schedule
 from qbatch.policies.registry import name_among
+from qbatch.reports.comparison import HistoryCheck
 from qbatch.results.pieces import unknown_pieces
 from qbatch.results.reading import read_named
 from qbatch.results.recorded import POLICY
@@ -30,13 +32,14 @@ class Replica:
     """One workload (a log, a seed) and its schedules by policy; ``paths`` are the results from
     which they come.
 
-    ``said``: remarks about a recorded log among them.
+    ``said``: remarks about a recorded log among them; ``check``: of its schedule on a machine.
     """
 
     result: Result
     paths: tuple[str, ...]
     documents: tuple[dict[str, Any], ...]
     said: tuple[str, ...] = ()
+    check: HistoryCheck | None = None
 
     def schedule(self, policy: str) -> Schedule | None:
         """Return the schedule of a policy; None if the policy was not run, or ran no job."""
@@ -88,17 +91,24 @@ class ReportStudy:
 
 
 def gather(
-    paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | None = None
+    paths: Sequence[str],
+    *,
+    policies: Sequence[str] = (),
+    procs: int | None = None,
+    checks: Mapping[str, HistoryCheck] = MappingProxyType({}),
 ) -> ReportStudy:
     """Read results and gather them: results of one workload are combined, others become replicas.
+
+    ``checks``: of logs by path; such a log is of the machine of its check.
 
     Raises:
         InputError: a result is damaged, machines or options differ, or a policy's run occurs twice.
         UsageError: a requested policy is in none of them.
     """
-    read = [(path, read_named(path, procs=procs)) for path in paths]
+    sizes = {path: checks[path].procs if path in checks else procs for path in paths}
+    read = [(path, read_named(path, procs=sizes[path])) for path in paths]
     check_alike(read, _WAY_OUT)
-    replicas = tuple(_replica(group) for group in _groups(read))
+    replicas = tuple(_replica(group, checks) for group in _groups(read))
     check_distinct([(", ".join(one.paths), one.result.schedules) for one in replicas])
     names = tuple(
         dict.fromkeys(
@@ -166,7 +176,7 @@ def _groups(read: list[tuple[str, Result]]) -> list[list[tuple[str, Result]]]:
     return sorted(groups, key=lambda group: places[group[0][0]])
 
 
-def _replica(group: list[tuple[str, Result]]) -> Replica:
+def _replica(group: list[tuple[str, Result]], checks: Mapping[str, HistoryCheck]) -> Replica:
     first = next((result for _, result in group if not result.is_recorded), group[0][1])
     found: dict[str, tuple[str, Schedule]] = {}
     names = dict(first.queue_names)
@@ -194,6 +204,7 @@ def _replica(group: list[tuple[str, Result]]) -> Replica:
         tuple(where for where, _ in group),
         tuple(result.document for _, result in group),
         tuple(said),
+        next((checks[where] for where, _ in group if where in checks), None),
     )
 
 
@@ -274,10 +285,12 @@ def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str
             f"The log: {note}."
             for note in (log.get("notes") or [] if isinstance(log, dict) else [])
         ]
+        sides = (each["resources"] for each in one.documents if each.get("resources"))
+        side: Any = next(sides, {} if one.check is None else {"kinds": one.check.kinds})
         notes += [
             f"{short_name(one.result.name)}: {note}."
             for each in one.documents
-            for note in left_out_notes(each)
+            for note in left_out_notes({"resources": side} | each)
         ]
         notes += [
             f"{short_name(one.result.name)}: {note}."

@@ -249,7 +249,7 @@ def promises(schedule: Schedule) -> Promises:
     )
 
 
-_KEPT = ("options", "skipped", "estimates_missing", "killed_at_estimate")
+_KEPT = ("options", "resources", "skipped", "estimates_missing", "killed_at_estimate")
 
 
 def measured(replica: Replica, by: Sequence[str] = ()) -> dict[str, Any]:
