@@ -187,7 +187,7 @@ def host_map_of(machine: Machine, resource: str) -> HostMap:
         job, amount = on_hosts.job, on_hosts.amounts[resource]
         return HostLines(on_hosts.host, ran.start[job], ran.end[job], amount)
 
-    return HostMap(resource, there, classes, lines_of)
+    return HostMap(resource, there, classes, lines_of, machine.reservations)
 
 
 def _has_nodes_of_one_kind(request: JobRequest) -> bool:

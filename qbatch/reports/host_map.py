@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.model.errors import UsageError
+from qbatch.model.machine import Reservation
 from qbatch.model.record import Int64Array, Schedule
+from qbatch.model.reservations import windows_of
 from qbatch.reports.gantt import edges_of
 from qbatch.reports.plot_style import Canvas, PlotRange, TimeAxis, plain_text
 
@@ -46,13 +48,14 @@ class HostClass(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostMap:
-    """What a heat map shows: a resource, what each host has of it, the classes of hosts, and what
-    was in use in a schedule."""
+    """What a heat map shows: a resource, what each host has of it, the classes of hosts, what was in
+    use in a schedule, and the reservations, which are hatched."""
 
     resource: str
     there: Int64Array
     classes: Sequence[HostClass]
     lines_of: Callable[[Schedule], HostLines]
+    reservations: Sequence[Reservation] = ()
 
 
 def host_map(view: PlotRange) -> Canvas:
@@ -94,6 +97,7 @@ def host_map(view: PlotRange) -> Canvas:
             vmax=1,
             cmap="Greys" if view.is_grey else "viridis",
         )
+        _hatch_reservations(axes, view, shown.reservations, order)
         _label_hosts(axes, classes)
         axes.set_title(plain_text(f"{ran.policy}: {len(ran):,} jobs"), pad=4)
     axis.label(canvas.axes[-1])
@@ -102,8 +106,10 @@ def host_map(view: PlotRange) -> Canvas:
         bar.set_label(plain_text(f"Share of {shown.resource} in use"), fontsize=7)
         bar.set_ticks([0, 0.5, 1], labels=["0", "50 %", "100 %"])
     hosts = f"{len(order):,} host{'s' * (len(order) != 1)}"
+    hatched = " Hatched: reservations." if shown.reservations else ""
     canvas.caption(
-        f"{hosts} with {shown.resource}, equal hosts together. Each pixel is the mean over its time."
+        f"{hosts} with {shown.resource}, equal hosts together. Each pixel is the mean over its "
+        f"time.{hatched}"
     )
     return canvas
 
@@ -125,6 +131,37 @@ def shares(view: PlotRange, shown: HostMap, ran: Schedule) -> NDArray[np.float64
         sums += np.bincount(cell, weights=weight * lines.amount, minlength=len(sums))
     used = sums.reshape(hosts, _COLUMNS + 2).cumsum(axis=1)[:, :_COLUMNS]
     return np.asarray(used / np.maximum(shown.there, 1)[:, None])
+
+
+def _hatch_reservations(
+    axes: Axes, view: PlotRange, reservations: Sequence[Reservation], order: Int64Array
+) -> None:
+    """Hatch the hosts of reservations at their times; ``order``: the hosts from top to bottom."""
+    from matplotlib.patches import Rectangle
+
+    axis = TimeAxis(view)
+    windows = windows_of(
+        reservations, view.clock, view.begin + view.span, since=view.begin, may_overlap=True
+    )
+    for window in windows:
+        left, right = (
+            float(axis.numbers(min(max(at, view.begin), view.begin + view.span)))
+            for at in (window.begin, window.end)
+        )
+        places = np.flatnonzero(np.isin(order, window.hosts))
+        for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
+            if len(run):
+                axes.add_patch(
+                    Rectangle(
+                        (left, float(run[0])),
+                        right - left,
+                        len(run),
+                        fill=False,
+                        hatch="//////",
+                        edgecolor="black" if view.is_grey else "white",
+                        linewidth=0.6,
+                    )
+                )
 
 
 def _label_hosts(axes: Axes, classes: Sequence[HostClass]) -> None:

@@ -6,12 +6,15 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
+from matplotlib.patches import Rectangle
 
 from qbatch.cli.main import run as command
 from qbatch.library.on_hosts import held_on_hosts, host_map_of
 from qbatch.model.errors import UsageError
+from qbatch.model.machine import Reservation
 from qbatch.model.record import finished_run
 from qbatch.policies import load_policy
 from qbatch.reports.host_map import shares
@@ -51,6 +54,29 @@ def test_each_pixel_is_the_mean_share_of_its_time(resource: str) -> None:
         assert held is not None
         assert sorted(h for each in shown.classes for h in each.hosts) == list(range(len(found)))
     assert seen > 20
+
+
+def test_reservations_are_hatched_on_their_hosts_at_their_times() -> None:
+    rng = random.Random(3)
+    machine = random_site(rng)
+    while len(machine.real_hosts) < 3:
+        machine = random_site(rng)
+    work = site_work(rng, machine)
+    begin, hour = int(work.submit.min()) / 1e6, 3600 * 10**6
+    kept = (Reservation("r", (0, 2), f"{begin + 10}", hour), Reservation("m", (1,), "0", hour))
+    done = run(work, machine, load_policy("easy"), driver="engine")
+    shown = host_map_of(msgspec.structs.replace(machine, reservations=kept), "processors")
+    axes = draw(Result((done,)), "hosts", of_hosts=shown).axes[0]
+    rows = [host for each in shown.classes for host in each.hosts]
+    hatched = {
+        (rows[int(box.get_y()) + row], round(box.get_x(), 6))
+        for box in axes.patches
+        if isinstance(box, Rectangle) and box.get_hatch()
+        for row in range(int(box.get_height()))
+    }
+    assert {host for host, _ in hatched} == {0, 1, 2}
+    starts = dict(hatched)
+    assert starts[0] == starts[2] > starts[1]
 
 
 def test_a_machine_of_one_host_for_each_job_needs_no_files() -> None:
