@@ -16,6 +16,7 @@ from qbatch.planning.kernels.availability import (
     CHUNKS,
     Availability,
     add,
+    clear,
     earliest,
     filled,
     new_availability,
@@ -122,15 +123,17 @@ def sweep(
     ``is_anew``: all are lifted out first, and promises may break.  ``free``: what the running jobs
     leave.
     """
-    taken = np.empty((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
+    taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
     if not is_anew:
         for row in rows:
             free = book_planned(row, -1, jobs, free, plan)
     for row in rows:
         if not is_anew:
             free = book_planned(row, 1, jobs, free, plan)
-        at = earliest(row, now, booked(jobs.estimate[row]), jobs, hosts, free, taken)
-        if is_anew or at < plan.start[row]:
+        before = FOREVER if is_anew else plan.start[row]
+        length = booked(jobs.estimate[row])
+        at = earliest(row, now, before, length, jobs, hosts, free, taken)
+        if is_anew or at < before:
             write_planned(row, at, taken, plan)
         free = book_planned(row, -1, jobs, free, plan)
     return free
@@ -146,11 +149,11 @@ def plan_rows(
     plan: HostPlan,
 ) -> Availability:
     """Give each of some rows, in order, its earliest start from an instant on."""
-    taken = np.empty((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
+    taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
     for place_of_row in range(rows.shape[0]):
         row = rows[place_of_row]
         length = booked(jobs.estimate[row])
-        at = earliest(row, not_before[place_of_row], length, jobs, hosts, free, taken)
+        at = earliest(row, not_before[place_of_row], FOREVER, length, jobs, hosts, free, taken)
         write_planned(row, at, taken, plan)
         free = book_planned(row, -1, jobs, free, plan)
     return free
@@ -217,8 +220,8 @@ def decide(
             done.first_promise[row] = done.promise[row] = start[row]
     count, begun, upcoming = 0, 0, FOREVER
     left = state.hosts.copy()
-    taken = np.empty((AMOUNTS + left.shape[1], left.shape[2]), np.int64)
-    nothing = new_availability(left.shape[2], left.shape[1], 1)
+    taken = np.zeros((AMOUNTS + left.shape[1], left.shape[2]), np.int64)
+    nothing = new_availability(left.shape[2], left.shape[1], 0)
     for row in queue:
         done.promise[row] = min(done.promise[row], start[row])
         if start[row] > now:
@@ -243,9 +246,7 @@ def decide(
 @kernel
 def planned_as_taken(row: int, taken: Int64Array, plan: HostPlan) -> None:
     """Write the planned placement of a job in the form of ``taken``."""
-    for field in range(CHUNKS, taken.shape[0]):
-        for host in range(taken.shape[1]):
-            taken[field, host] = 0
+    clear(taken)
     for part in range(plan.first[row], plan.first[row] + plan.size[row]):
         host = plan.parts[HOST, part]
         taken[CHUNKS, host] = 1

@@ -187,6 +187,7 @@ def decide_on_hosts(
         state.started,
         state.places,
         state.begun,
+        memory.is_sticky,
         memory,
     )
 
@@ -211,10 +212,11 @@ def list_pass(
     started: Int64Array,
     places: Int64Array,
     begun: Int64Array,
+    is_told: bool,
     memory: HostList,
 ) -> int:
     """Make one pass over the queue; write the rows that start into ``started`` and where into
-    ``places`` and ``begun``, and return their number.  ``hosts``, ``parts``: as for
+    ``places`` and ``begun``, and return their number.  ``hosts``, ``parts``, ``is_told``: as for
     :func:`host_pass`."""
     looked = looked_through(instant.now, jobs, waiting[instant.head : instant.tail], 0, memory)
     count, kept = host_pass(
@@ -226,6 +228,7 @@ def list_pass(
         memory.depth,
         memory.is_stopping,
         memory.holders[HELD],
+        is_told,
         memory.held,
         started,
         places,
@@ -274,7 +277,7 @@ def list_pass_apart(
     rules = HostList(order, depth, weights, is_stopping, is_sticky, bypasses, held, holders)
     requests = Requests(of, heads, groups, chunks, sets, firsts, windows)
     jobs = JobColumns(submit, procs, estimate, asked, requests)
-    return list_pass(instant, jobs, waiting, hosts, parts, started, places, begun, rules)
+    return list_pass(instant, jobs, waiting, hosts, parts, started, places, begun, True, rules)
 
 
 @allocating_kernel
@@ -317,7 +320,7 @@ def list_pass_of_pool(
         parts[END, place], parts[PROCS, place] = ends[place], amounts[place]
     instant = Instant(now, free, 0, waiting.shape[0], 0, running, 0, 0, 0, 0)
     rules = HostList(order, depth, weights, is_stopping, is_sticky, bypasses, held, holders)
-    return list_pass(instant, jobs, waiting, hosts, parts, started, places, begun, rules)
+    return list_pass(instant, jobs, waiting, hosts, parts, started, places, begun, True, rules)
 
 
 @allocating_kernel
@@ -339,6 +342,7 @@ def start_in_order(
         depth,
         False,
         0,
+        False,
         reserved,
         state.started,
         state.places,
