@@ -483,6 +483,7 @@ class ResourceModel(ABC):
             depth,
             is_stopping,
             0,
+            0,
             True,
             reserved,
             started,

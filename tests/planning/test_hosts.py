@@ -378,11 +378,7 @@ def filled(form: Callable[[Any], Any], case: Case, tables: Tables) -> availabili
     """Return what is free over time, as the kernels say it."""
     machine = case.machine
     kinds = len(machine.hosts[0].total)
-    free = form(availability.new_availability)(len(machine.hosts), kinds, 4)
-    every = np.ones(len(machine.hosts), np.bool_)
-    free = form(availability.fill)(
-        every, free, machine.now, tables.hosts, tables.parts, len(machine.parts)
-    )
+    free = form(availability.filled)(machine.now, tables.hosts, tables.parts, len(machine.parts), 0)
     for booking in machine.bookings:
         part = np.zeros((AMOUNTS + kinds, 1), np.int64)
         part[HOST], part[AMOUNTS:, 0] = booking.host, booking.amounts
@@ -527,6 +523,7 @@ def pass_of(
         rows,
         depth,
         is_stopping,
+        0,
         0,
         is_told,
         reserved,

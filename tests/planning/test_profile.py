@@ -126,9 +126,8 @@ def test_all_resources_of_a_host_together(
     jobs = JobColumns(none, none, none, asked, no_requests())
     hosts = np.full((2, len(resources), 1), 1000, np.int64)
     for kernel in (availability.earliest, uncompiled(availability.earliest)):
-        free = availability.new_availability(1, len(resources), 8)
         none_run = np.empty((2 + len(resources), 0), np.int64)
-        free = availability.fill(np.ones(1, np.bool_), free, 0, hosts, none_run, 0)
+        free = availability.filled(0, hosts, none_run, 0, 2)
         free.level[0, 0] = CAPACITY
         for resource, (changes, _) in enumerate(resources):
             for start, end, amount in changes:

@@ -140,7 +140,8 @@ def filled(
 ) -> Availability:
     """Return new tables in which every host is filled (:func:`fill`)."""
     free = empty_for(hosts, parts, running, bookings)
-    return fill(np.ones(hosts.shape[2], np.bool_), free, now, hosts, parts, running)
+    fill(np.ones(hosts.shape[2], np.bool_), free, now, hosts, parts, running)
+    return free
 
 
 @allocating_kernel
@@ -154,7 +155,7 @@ def empty_for(hosts: Int64Array, parts: Int64Array, running: int, bookings: int)
     return new_availability(hosts.shape[2], hosts.shape[1], most + 2 * bookings + 4)
 
 
-@allocating_kernel
+@kernel
 def fill(
     wanted: BoolArray,
     free: Availability,
@@ -162,11 +163,12 @@ def fill(
     hosts: Int64Array,
     parts: Int64Array,
     running: int,
-) -> Availability:
+) -> None:
     """Fill the tables of the wanted hosts: what is free now, and what each part of the running jobs
     gives back at its end.
 
-    ``parts``: those of which ``running`` are in use, in order of expected end.
+    ``parts``: those of which ``running`` are in use, in order of expected end.  There is space for
+    a segment for each part on a host (:func:`empty_for`).
     """
     for host in range(hosts.shape[2]):
         if wanted[host]:
@@ -174,12 +176,8 @@ def fill(
             for resource in range(hosts.shape[1]):
                 free.level[host, 0, resource] = hosts[FREE, resource, host]
     for part in range(running):
-        host = parts[HOST, part]
-        if wanted[host]:
-            if free.used[host] + 2 > free.times.shape[1]:
-                free = with_space(free, host)
-            add(free, host, max(parts[END, part], now), FOREVER, 1, parts, part)
-    return free
+        if wanted[parts[HOST, part]]:
+            add(free, parts[HOST, part], max(parts[END, part], now), FOREVER, 1, parts, part)
 
 
 @allocating_kernel
@@ -247,6 +245,15 @@ def asks(
 
 
 @inlined_kernel
+def may_be_on(group: int, host: int, jobs: JobColumns) -> bool:
+    """Return whether chunks of a group may be on a host at all."""
+    if group == ONE_CHUNK:
+        return True
+    chosen = jobs.requests.groups[group].hosts
+    return bool(chosen < 0 or jobs.requests.sets[chosen, host] != 0)
+
+
+@inlined_kernel
 def most_on(group: int, row: int, host: int, left: int, jobs: JobColumns, taken: Int64Array) -> int:
     """Return how many of the ``left`` chunks of a group may be on a host, whatever is free there.
 
@@ -254,8 +261,7 @@ def most_on(group: int, row: int, host: int, left: int, jobs: JobColumns, taken:
     """
     if group == ONE_CHUNK:
         return left
-    chosen = jobs.requests.groups[group].hosts
-    if chosen >= 0 and jobs.requests.sets[chosen, host] == 0:
+    if not may_be_on(group, host, jobs):
         return 0
     if jobs.requests.heads[jobs.requests.of[row]].is_scattered:
         return 0 if taken[CHUNKS, host] > 0 else min(left, 1)
@@ -271,10 +277,8 @@ def watch(row: int, jobs: JobColumns, watched: BoolArray) -> None:
     """
     first, last = groups_of(row, jobs)
     for group in range(first, last):
-        chosen = -1 if group == ONE_CHUNK else jobs.requests.groups[group].hosts
-        is_any = chosen < 0 or is_mixed(row, jobs)
         for host in range(watched.shape[0]):
-            if is_any or jobs.requests.sets[chosen, host] != 0:
+            if is_mixed(row, jobs) or may_be_on(group, host, jobs):
                 watched[host] = True
 
 
@@ -524,27 +528,56 @@ def earliest(
     """Return the first instant in ``[not_before, before)`` from which the chunks of a job fit for a
     duration; ``FOREVER``: there is none.  ``taken``: as for :func:`place`.
 
-    Candidates are ``not_before`` and every later begin of a segment, in order.  ``fits``, by group
-    and host, are upper bounds of the chunks that fit; each holds until an instant in the heap
-    ``rises``.  Before the next of them, no candidate fits while the bounds of a group do not add up
-    to its chunks (``missing`` are left).  When they do, all are looked at again, and are exact.
-    Only a request with groups that share hosts can fit when less is free: all its candidates are
-    tried.
+    Candidates are ``not_before`` and every later begin of a segment, in order.  Only a request with
+    groups that share hosts can fit when less is free: all its candidates are tried.
     """
-    first, last = groups_of(row, jobs)
-    start = not_before if first < last else before
     if is_mixed(row, jobs):
+        start = not_before
         while start < before:
             if place_over(row, start, start + duration, jobs, hosts, free, taken):
                 return start
             start = min(next_begin(start, free), next_turn(start, jobs))
         return FOREVER
-    clear(taken)
-    many, size = hosts.shape[2], (last - first) * hosts.shape[2]
+    first, last = groups_of(row, jobs)
+    size = (last - first) * hosts.shape[2]
     fits, missing = np.zeros(size, np.int64), np.empty(last - first, np.int64)
+    rises, over = np.empty((size, 2), np.int64), np.empty(size, np.int64)
+    start = first_enough(
+        row, not_before, before, duration, jobs, hosts, free, taken, fits, missing, rises, over
+    )
+    if start < FOREVER:
+        place_over(row, start, start + duration, jobs, hosts, free, taken)
+    return start
+
+
+@kernel
+def first_enough(
+    row: int,
+    not_before: int,
+    before: int,
+    duration: int,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    free: Availability,
+    taken: Int64Array,
+    fits: Int64Array,
+    missing: Int64Array,
+    rises: Int64Array,
+    over: Int64Array,
+) -> int:
+    """Return the first instant of :func:`earliest` for a job with groups that share no hosts.
+
+    ``fits``, by group and host, are upper bounds of the chunks that fit; at first 0.  Each holds
+    until an instant in the heap ``rises``.  Before the next of them, no candidate fits while the
+    bounds of a group do not add up to its chunks (``missing`` are left).  When they do, all are
+    looked at again, and are exact.  ``over``: space for the bounds that do not hold any longer.
+    """
+    first, last = groups_of(row, jobs)
+    many, size, count, is_exact = hosts.shape[2], fits.shape[0], 0, True
     for group in range(first, last):
         missing[group - first] = chunks_of(group, jobs)
-    rises, count, over, is_exact = np.empty((size, 2), np.int64), 0, np.empty(size, np.int64), True
+    clear(taken)
+    start = not_before if first < last else FOREVER
     while start < before:
         looks = 0
         if is_exact:
@@ -557,8 +590,8 @@ def earliest(
             count -= 1
             looks += 1
         for look in range(looks):
-            place_of = over[look]
-            group, host = first + place_of // many, place_of % many
+            bound = over[look]
+            group, host = first + bound // many, bound % many
             here, rise = most_on(group, row, host, chunks_of(group, jobs), jobs, taken), FOREVER
             if here > 0 and has_windows(jobs):
                 opening = opens(row, host, start, start + duration, jobs)
@@ -568,16 +601,15 @@ def earliest(
                 here, rise = fit_over(
                     group, row, host, here, start, start + duration, True, jobs, hosts, free, taken
                 )
-            missing[group - first] += fits[place_of] - here
-            fits[place_of] = here
+            missing[group - first] += fits[bound] - here
+            fits[bound] = here
             if rise < FOREVER:
-                heap.push(rises, count, rise, place_of)
+                heap.push(rises, count, rise, bound)
                 count += 1
         is_enough = True
         for group in range(last - first):
             is_enough = is_enough and missing[group] <= 0
         if is_enough and is_exact:
-            place_over(row, start, start + duration, jobs, hosts, free, taken)
             return start
         is_exact = is_enough
         if not is_enough:

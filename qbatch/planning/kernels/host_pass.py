@@ -225,7 +225,7 @@ def fill_more(
     wanted = np.zeros(watched.shape[0], np.bool_)
     for host in range(watched.shape[0]):
         wanted[host] = watched[host] and free.used[host] == 0
-    free = fill(wanted, free, instant.now, hosts, parts, instant.parts)
+    fill(wanted, free, instant.now, hosts, parts, instant.parts)
     return return_begun(
         wanted, count, jobs, instant.now, hosts, started, places, begun, parts_begun, free
     )
@@ -267,9 +267,7 @@ def reserve_awaited(
         free,
     )
     for row in awaiting:
-        free, where, at = reserve(
-            row, instant.now, SPREAD, FOREVER, jobs, hosts, free, taken
-        )
+        free, where, at = reserve(row, instant.now, SPREAD, FOREVER, jobs, hosts, free, taken)
         if at < FOREVER:
             reserved[ROW, kept], reserved[WHERE, kept], reserved[AT, kept] = row, where, at
             kept += 1
@@ -285,6 +283,7 @@ def scan_hosts(
     rows: Int64Array,
     depth: int,
     is_stopping: bool,
+    known: int,
     holders: int,
     is_told: bool,
     reserved: Int64Array,
@@ -342,7 +341,7 @@ def scan_hosts(
             # What asks for more processors than are free needs no look.
             procs = jobs.procs[row]
             may_fit = procs <= most_left if request < 0 else procs <= all_left
-            may_fit = may_fit and (request < 0 or end < failed[request])
+            may_fit = may_fit and turn >= known and (request < 0 or end < failed[request])
             is_placed = False
             while may_fit and not is_placed:
                 may_fit = place(row, now, end, True, jobs, hosts, free, taken)
@@ -380,7 +379,7 @@ def scan_hosts(
                 continue
             if is_mixed(row, jobs):
                 has_passed_mixed = True
-            elif request >= 0:
+            elif request >= 0 and turn >= known:
                 # While nothing is booked it does not fit for any time.
                 is_short = kept == 0 and not has_windows(jobs)
                 failed[request] = min(failed[request], now if is_short else end)
@@ -436,6 +435,7 @@ def host_pass(
     rows: Int64Array,
     depth: int,
     is_stopping: bool,
+    known: int,
     holders: int,
     is_told: bool,
     reserved: Int64Array,
@@ -448,7 +448,8 @@ def host_pass(
     ``hosts``: the free and the total amounts; not changed.  ``parts``: of the running jobs, of
     which ``instant.parts`` are in use.  ``rows``: in the order of the scan; the first ``holders``
     hold the first of ``reserved`` from earlier passes, which only move earlier.  ``is_stopping``:
-    the pass ends at the first job that does not fit.  ``reserved``: receives the row, host and
+    the pass ends at the first job that does not fit.  ``known``: so many of the first rows are
+    known not to start now.  ``reserved``: receives the row, host and
     start of each reservation.  ``started``, ``places``: receive the rows that start, and their
     hosts.  ``is_told``: ``reserved`` receives all reservations, also those that no start needed to
     know.  ``begun``: receives the parts of jobs that have requests; for them ``places`` is
@@ -469,6 +470,7 @@ def host_pass(
             rows,
             depth,
             is_stopping,
+            known,
             staying,
             is_told,
             reserved,
@@ -486,6 +488,7 @@ def host_pass(
         rows,
         depth,
         is_stopping,
+        known,
         holders,
         is_told,
         reserved,

@@ -19,6 +19,9 @@ from qbatch.planning.kernels.availability import (
     clear,
     earliest,
     filled,
+    groups_of,
+    is_mixed,
+    may_be_on,
     new_availability,
     place,
     with_space,
@@ -46,6 +49,7 @@ from qbatch.planning.kernels.types import Int64Array, RecordArray
 MODE = record(
     "compression",  # of :mod:`.plan`.
     "is_pool",  # whether the plan is one of processors only, until hosts matter to a job.
+    "gains",  # how often something was given back before its planned end.
 )
 
 
@@ -54,7 +58,9 @@ class HostPlan(NamedTuple):
 
     ``mode[1]`` of ``MODE``.  ``start[R]``: the planned start of each job (``FOREVER``: it has
     none).  ``first[R]``, ``size[R]``: its parts in ``parts[AMOUNTS + N, K]``, where there is space
-    for as many as it may have.
+    for as many as it may have.  ``gained[H]``: the number of the last gain on each host
+    (:func:`note_gain`); ``looked[R]``: that of the last gain before the start of each job was last
+    searched.
     """
 
     mode: RecordArray
@@ -62,10 +68,12 @@ class HostPlan(NamedTuple):
     first: Int64Array
     size: Int64Array
     parts: Int64Array
+    gained: Int64Array
+    looked: Int64Array
 
 
-def new_plan(most: Int64Array, resources: int, compression: int) -> HostPlan:
-    """Return an empty plan; ``most[R]``: the most parts that each job can have."""
+def new_plan(most: Int64Array, resources: int, hosts: int, compression: int) -> HostPlan:
+    """Return an empty plan on some hosts; ``most[R]``: the most parts that each job can have."""
     mode = np.zeros(1, MODE)
     mode["compression"] = compression
     return HostPlan(
@@ -74,7 +82,39 @@ def new_plan(most: Int64Array, resources: int, compression: int) -> HostPlan:
         np.cumsum(most) - most,
         np.zeros(len(most), np.int64),
         np.zeros((AMOUNTS + resources, int(most.sum())), np.int64),
+        np.zeros(hosts, np.int64),
+        np.zeros(len(most), np.int64),
     )
+
+
+@kernel
+def may_move(row: int, jobs: JobColumns, plan: HostPlan) -> bool:
+    """Return whether something was given back on a host of a job since its start was last searched.
+
+    If not, no start is earlier: time alone only removes starts.  A job with groups that share hosts
+    may also fit when less is free.
+    """
+    looked = plan.looked[row]
+    first, last = groups_of(row, jobs)
+    if is_mixed(row, jobs):
+        return True
+    for group in range(first, last):
+        for host in range(plan.gained.shape[0]):
+            if plan.gained[host] > looked and may_be_on(group, host, jobs):
+                return True
+    return False
+
+
+@kernel
+def note_gain(row: int, plan: HostPlan) -> None:
+    """Note that a job gives back its planned parts; without any, perhaps on all hosts."""
+    mode = plan.mode[0]
+    mode.gains += 1
+    for part in range(plan.first[row], plan.first[row] + plan.size[row]):
+        plan.gained[plan.parts[HOST, part]] = mode.gains
+    if plan.size[row] == 0:
+        for host in range(plan.gained.shape[0]):
+            plan.gained[host] = mode.gains
 
 
 @kernel
@@ -128,13 +168,17 @@ def sweep(
         for row in rows:
             free = book_planned(row, -1, jobs, free, plan)
     for row in rows:
+        if not (is_anew or may_move(row, jobs, plan)):
+            continue
         if not is_anew:
             free = book_planned(row, 1, jobs, free, plan)
         before = FOREVER if is_anew else plan.start[row]
         length = booked(jobs.estimate[row])
         at = earliest(row, now, before, length, jobs, hosts, free, taken)
         if is_anew or at < before:
+            note_gain(row, plan)
             write_planned(row, at, taken, plan)
+        plan.looked[row] = plan.mode[0].gains
         free = book_planned(row, -1, jobs, free, plan)
     return free
 
@@ -155,6 +199,7 @@ def plan_rows(
         length = booked(jobs.estimate[row])
         at = earliest(row, not_before[place_of_row], FOREVER, length, jobs, hosts, free, taken)
         write_planned(row, at, taken, plan)
+        plan.looked[row] = plan.mode[0].gains
         free = book_planned(row, -1, jobs, free, plan)
     return free
 
@@ -192,6 +237,8 @@ def decide(
     for entry in range(instant.ended):
         row = state.ended[entry]
         is_early = is_early or now < done.start[row] + jobs.estimate[row]
+        if now < done.start[row] + booked(jobs.estimate[row]):
+            note_gain(row, plan)
     hosts, parts, asked = state.hosts, state.parts, jobs
     if jobs.requests.of.shape[0] > 0:
         is_loose = True
@@ -204,9 +251,13 @@ def decide(
             mode.is_pool = 1
         if mode.is_pool:
             hosts, parts, asked = as_pool(instant.parts, jobs, state.hosts, state.parts)
-    if arrived.shape[0] > 0 or (is_early and old > 0 and mode.compression != COMPRESS_NONE):
+    is_early = is_early and mode.compression != COMPRESS_NONE
+    is_swept = is_early and mode.compression == COMPRESS_SCRATCH and old > 0
+    for row in planned:
+        is_swept = is_swept or (is_early and may_move(row, asked, plan))
+    if arrived.shape[0] > 0 or is_swept:
         free = fill_booked(now, hosts, parts, instant.parts)
-        if is_early and old > 0 and mode.compression != COMPRESS_NONE:
+        if is_swept:
             rows = planned
             if mode.compression == COMPRESS_START:
                 rows = planned[stable_order(start[planned])]
@@ -230,6 +281,7 @@ def decide(
         done.promise[row] = min(done.promise[row], now)
         if mode.is_pool:
             place(row, now, now, True, jobs, left, nothing, taken)
+            plan.size[row] = 0  # its hosts are not those of the plan
         else:
             planned_as_taken(row, taken, plan)
         take_now(left, taken)
@@ -271,3 +323,5 @@ def take_over(
     rows = planned[stable_order(plan.start[planned])]
     free = fill_booked(instant.now, hosts, parts, instant.parts)
     plan_rows(rows, plan.start[rows], jobs, hosts, free, plan)
+    for row in rows:
+        plan.looked[row] = -1  # no earlier start was searched

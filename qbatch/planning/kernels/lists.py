@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from qbatch.planning.kernels.availability import requests_of_none
+from qbatch.planning.kernels.availability import has_windows, requests_of_none
 from qbatch.planning.kernels.host_pass import (
     AT,
     ROW,
@@ -20,7 +20,7 @@ from qbatch.planning.kernels.host_pass import (
 )
 from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel, with_constants
 from qbatch.planning.kernels.order import BYPASS, in_order, priorities, sorted_by
-from qbatch.planning.kernels.orders import PRIORITY, SJF_BEHIND
+from qbatch.planning.kernels.orders import FCFS, PRIORITY, SJF_BEHIND
 from qbatch.planning.kernels.passes import PoolList, fcfs_pass
 from qbatch.planning.kernels.tables import (
     AMOUNTS,
@@ -218,7 +218,14 @@ def list_pass(
     """Make one pass over the queue; write the rows that start into ``started`` and where into
     ``places`` and ``begun``, and return their number.  ``hosts``, ``parts``, ``is_told``: as for
     :func:`host_pass`."""
-    looked = looked_through(instant.now, jobs, waiting[instant.head : instant.tail], 0, memory)
+    queue = waiting[instant.head : instant.tail]
+    known = known_to_wait(instant, jobs, queue, parts, memory)
+    if known > memory.depth:
+        # Of the jobs that wait on, a start has to know only those with reservations.
+        queue = queue[known - memory.depth :].copy()
+        queue[: memory.depth] = waiting[instant.head : instant.head + memory.depth]
+        known = memory.depth
+    looked = looked_through(instant.now, jobs, queue, 0, memory)
     count, kept = host_pass(
         instant,
         jobs,
@@ -227,6 +234,7 @@ def list_pass(
         looked,
         memory.depth,
         memory.is_stopping,
+        known,
         memory.holders[HELD],
         is_told,
         memory.held,
@@ -236,6 +244,31 @@ def list_pass(
     )
     note_pass(looked, started, count, kept, memory)
     return count
+
+
+@kernel
+def known_to_wait(
+    instant: Instant, jobs: JobColumns, queue: Int64Array, parts: Int64Array, memory: HostList
+) -> int:
+    """Return how many of the first waiting jobs, in order of sequence, cannot start now because the
+    last pass passed over them and only arrivals happened since.
+
+    Since then nothing was given back, so reservations have stayed, and a job that did not fit over
+    its estimate from then on does not fit from now on.  This does not hold if a running job should
+    have ended, if a job may fit when less is free, or if it is not known that the last pass was one
+    on hosts.
+    """
+    old, is_tight = instant.scan_from - instant.head, False
+    is_plain = memory.order == FCFS and not memory.is_sticky and memory.weights[BYPASS] == 0.0
+    is_late = instant.parts > 0 and parts[END, 0] <= instant.now
+    if jobs.requests.of.shape[0] == 0 or not is_plain or is_late or has_windows(jobs):
+        return 0
+    for place in range(old):
+        head = jobs.requests.heads[jobs.requests.of[queue[place]]]
+        is_tight = is_tight or head.is_tight != 0
+        if head.is_mixed:
+            return 0
+    return old if is_tight else 0
 
 
 @allocating_kernel
@@ -341,6 +374,7 @@ def start_in_order(
         rows,
         depth,
         False,
+        0,
         0,
         False,
         reserved,
