@@ -176,8 +176,16 @@ def fill(
             for resource in range(hosts.shape[1]):
                 free.level[host, 0, resource] = hosts[FREE, resource, host]
     for part in range(running):
-        if wanted[parts[HOST, part]]:
-            add(free, parts[HOST, part], max(parts[END, part], now), FOREVER, 1, parts, part)
+        host = parts[HOST, part]
+        if wanted[host]:
+            at, last = max(parts[END, part], now), free.used[host] - 1
+            if free.times[host, last] < at:
+                last += 1
+                free.used[host], free.times[host, last] = last + 1, at
+                for resource in range(hosts.shape[1]):
+                    free.level[host, last, resource] = free.level[host, last - 1, resource]
+            for resource in range(hosts.shape[1]):
+                free.level[host, last, resource] += parts[AMOUNTS + resource, part]
 
 
 @allocating_kernel
@@ -269,6 +277,16 @@ def most_on(group: int, row: int, host: int, left: int, jobs: JobColumns, taken:
 
 
 @kernel
+def is_anywhere(row: int, jobs: JobColumns) -> bool:
+    """Return whether a job is not bound to sets of hosts."""
+    first, last = groups_of(row, jobs)
+    is_found = False
+    for group in range(first, last):
+        is_found = is_found or group == ONE_CHUNK or jobs.requests.groups[group].hosts < 0
+    return is_found
+
+
+@kernel
 def watch(row: int, jobs: JobColumns, watched: BoolArray) -> None:
     """Mark the hosts on which chunks of a job may be.
 
@@ -280,6 +298,27 @@ def watch(row: int, jobs: JobColumns, watched: BoolArray) -> None:
         for host in range(watched.shape[0]):
             if is_mixed(row, jobs) or may_be_on(group, host, jobs):
                 watched[host] = True
+
+
+@kernel
+def widen(wanted: BoolArray, jobs: JobColumns) -> None:
+    """Add to some hosts all that are in one set of hosts with them, and so on.
+
+    What happens on other hosts does not matter to jobs that may be on these.
+    """
+    sets, is_wider = jobs.requests.sets, True
+    while is_wider:
+        is_wider = False
+        for each in range(sets.shape[0]):
+            has_wanted, has_others = False, False
+            for host in range(sets.shape[1]):
+                if sets[each, host] != 0:
+                    has_wanted = has_wanted or wanted[host]
+                    has_others = has_others or not wanted[host]
+            if has_wanted and has_others:
+                is_wider = True
+                for host in range(sets.shape[1]):
+                    wanted[host] = wanted[host] or sets[each, host] != 0
 
 
 @kernel
@@ -496,8 +535,22 @@ def each_fits(jobs: JobColumns, hosts: Int64Array) -> Int64Array:
     taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
     free = new_availability(hosts.shape[2], hosts.shape[1], 0)
     for row in range(fits.shape[0]):
-        fits[row] = 1 if place(row, 0, 0, True, jobs, hosts, free, taken) else 0
+        fits[row] = 1 if place_now(row, 0, 0, jobs, hosts, free, taken) else 0
     return fits
+
+
+@kernel
+def place_now(
+    row: int,
+    start: int,
+    end: int,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    free: Availability,
+    taken: Int64Array,
+) -> bool:
+    """Place the chunks of a job over an interval that begins now (:func:`place`)."""
+    return place(row, start, end, True, jobs, hosts, free, taken)
 
 
 @kernel

@@ -32,7 +32,7 @@ from qbatch.planning.kernels.availability import (
     is_mixed,
     most_on,
     new_availability,
-    place,
+    place_now,
     place_over,
     requests_of_none,
     watch,
@@ -99,7 +99,7 @@ def start_host(asked: Int64Array, hosts: Int64Array) -> int:
     jobs = JobColumns(asked[CPUS], asked[CPUS], asked[CPUS], asked, requests_of_none())
     taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
     free = new_availability(hosts.shape[2], hosts.shape[1], 0)
-    if place(0, 0, 0, True, jobs, hosts, free, taken):
+    if place_now(0, 0, 0, jobs, hosts, free, taken):
         for host in range(hosts.shape[2]):
             if taken[CHUNKS, host] > 0:
                 return host
@@ -197,7 +197,7 @@ def write_begun(
 @kernel
 def is_on(hosts: BoolArray, taken: Int64Array) -> bool:
     """Return whether a placed job is on one of some hosts."""
-    for host in range(taken.shape[1]):
+    for host in range(taken.shape[1]):  # noqa: SIM110, the compiler takes no generators
         if taken[CHUNKS, host] > 0 and hosts[host]:
             return True
     return False
@@ -274,8 +274,40 @@ def reserve_awaited(
     return free, kept
 
 
+@kernel
+def next_fit(
+    turn: int,
+    rows: Int64Array,
+    now: int,
+    left: int,
+    is_booked: bool,
+    has_begun: BoolArray,
+    failed: Int64Array,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    free: Availability,
+    taken: Int64Array,
+) -> int:
+    """Return the first turn from one on with a job that fits, or that has groups which share
+    hosts; for jobs with requests, of which none gets a reservation.
+
+    A loop in a kernel that makes arrays would count references at each turn.
+    """
+    while turn < rows.shape[0]:
+        row = rows[turn]
+        if is_mixed(row, jobs):
+            break
+        end, request = now + jobs.estimate[row], jobs.requests.of[row]
+        if not has_begun[turn] and jobs.procs[row] <= left and end < failed[request]:
+            if place_now(row, now, end, jobs, hosts, free, taken):
+                break
+            failed[request] = end if is_booked or has_windows(jobs) else now
+        turn += 1
+    return turn
+
+
 @allocating_kernel
-def scan_hosts(
+def scan_hosts(  # noqa: PLR0915, it is one thought
     instant: Instant,
     jobs: JobColumns,
     hosts: Int64Array,
@@ -330,7 +362,25 @@ def scan_hosts(
             # Each constrains all the others until it is lifted out at its turn.
             for turn in range(holders):
                 free = keep(rows[turn], held[:, turn], now, -1, jobs, hosts, free)
-        for turn in range(rows.shape[0]):
+        turn = -1
+        while turn + 1 < rows.shape[0]:
+            turn += 1
+            if requests.of.shape[0] > 0 and kept + awaited >= most and not is_stopping:
+                turn = next_fit(
+                    turn,
+                    rows,
+                    now,
+                    all_left,
+                    kept > 0,
+                    has_begun,
+                    failed,
+                    jobs,
+                    hosts,
+                    free,
+                    taken,
+                )
+            if turn == rows.shape[0]:
+                break
             if has_begun[turn]:
                 continue
             row = rows[turn]
@@ -344,7 +394,7 @@ def scan_hosts(
             may_fit = may_fit and turn >= known and (request < 0 or end < failed[request])
             is_placed = False
             while may_fit and not is_placed:
-                may_fit = place(row, now, end, True, jobs, hosts, free, taken)
+                may_fit = place_now(row, now, end, jobs, hosts, free, taken)
                 is_placed = may_fit and not (awaited > 0 and is_on(watched, taken))
                 if may_fit and not is_placed:
                     made = kept
@@ -501,7 +551,7 @@ def host_pass(
     nothing = new_availability(hosts.shape[2], hosts.shape[1], 0)
     for turn in range(count):
         row = started[turn]
-        place(row, instant.now, instant.now, True, jobs, left, nothing, taken)
+        place_now(row, instant.now, instant.now, jobs, left, nothing, taken)
         take_now(left, taken)
         end = instant.now + jobs.estimate[row]
         places[turn], parts_begun = write_begun(row, end, jobs, taken, begun, parts_begun)

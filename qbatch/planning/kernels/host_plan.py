@@ -18,12 +18,16 @@ from qbatch.planning.kernels.availability import (
     add,
     clear,
     earliest,
-    filled,
+    empty_for,
+    fill,
     groups_of,
+    is_anywhere,
     is_mixed,
     may_be_on,
     new_availability,
-    place,
+    place_now,
+    watch,
+    widen,
     with_space,
 )
 from qbatch.planning.kernels.host_pass import as_pool, take_now, write_begun
@@ -44,7 +48,7 @@ from qbatch.planning.kernels.tables import (
     StateTables,
     record,
 )
-from qbatch.planning.kernels.types import Int64Array, RecordArray
+from qbatch.planning.kernels.types import BoolArray, Int64Array, RecordArray
 
 MODE = record(
     "compression",  # of :mod:`.plan`.
@@ -135,15 +139,17 @@ def write_planned(row: int, at: int, taken: Int64Array, plan: HostPlan) -> None:
 def book_planned(
     row: int, sign: int, jobs: JobColumns, free: Availability, plan: HostPlan
 ) -> Availability:
-    """Book the planned parts of a job (``sign`` -1), or lift them out (1)."""
+    """Book the planned parts of a job (``sign`` -1), or lift them out (1); hosts that are not filled
+    are left out."""
     start = plan.start[row]
     if start < FOREVER:
         end = start + booked(jobs.estimate[row])
         for part in range(plan.first[row], plan.first[row] + plan.size[row]):
             host = plan.parts[HOST, part]
-            free = with_space(free, host)
-            free.booked[host] = 1
-            add(free, host, start, end, sign, plan.parts, part)
+            if free.used[host] > 0:
+                free = with_space(free, host)
+                free.booked[host] = 1
+                add(free, host, start, end, sign, plan.parts, part)
     return free
 
 
@@ -205,16 +211,20 @@ def plan_rows(
 
 
 @allocating_kernel
-def fill_booked(now: int, hosts: Int64Array, parts: Int64Array, running: int) -> Availability:
-    """Return what the running jobs leave; a job of less than a second is booked for a second.
+def fill_booked(
+    wanted: BoolArray, now: int, hosts: Int64Array, parts: Int64Array, running: int
+) -> Availability:
+    """Return what the running jobs leave on some hosts; a job of less than a second is booked for a
+    second.
 
     ``parts``: with the rows ``SINCE`` and ``OF_ROW``.
     """
-    free = filled(now, hosts, parts, running, 16)
+    free = empty_for(hosts, parts, running, 16)
+    fill(wanted, free, now, hosts, parts, running)
     for part in range(running):
         end = max(parts[END, part], now)
         least = parts[SINCE, part] + SHORTEST_BOOKING
-        if least > end:
+        if least > end and wanted[parts[HOST, part]]:
             free = with_space(free, parts[HOST, part])
             free.booked[parts[HOST, part]] = 1
             add(free, parts[HOST, part], end, least, -1, parts, part)
@@ -253,10 +263,20 @@ def decide(
             hosts, parts, asked = as_pool(instant.parts, jobs, state.hosts, state.parts)
     is_early = is_early and mode.compression != COMPRESS_NONE
     is_swept = is_early and mode.compression == COMPRESS_SCRATCH and old > 0
+    wanted = np.zeros(hosts.shape[2], np.bool_)
+    for row in arrived:
+        watch(row, asked, wanted)
     for row in planned:
-        is_swept = is_swept or (is_early and may_move(row, asked, plan))
+        if is_early and may_move(row, asked, plan):
+            is_swept = True
+            watch(row, asked, wanted)
     if arrived.shape[0] > 0 or is_swept:
-        free = fill_booked(now, hosts, parts, instant.parts)
+        # A job that may be on any host concerns all hosts.
+        for row in planned:
+            if is_swept and (mode.compression == COMPRESS_SCRATCH or is_anywhere(row, asked)):
+                wanted[:] = True
+        widen(wanted, asked)
+        free = fill_booked(wanted, now, hosts, parts, instant.parts)
         if is_swept:
             rows = planned
             if mode.compression == COMPRESS_START:
@@ -269,18 +289,31 @@ def decide(
         plan_rows(arrived, np.full(arrived.shape[0], now), asked, hosts, free, plan)
         for row in arrived:
             done.first_promise[row] = done.promise[row] = start[row]
-    count, begun, upcoming = 0, 0, FOREVER
-    left = state.hosts.copy()
-    taken = np.zeros((AMOUNTS + left.shape[1], left.shape[2]), np.int64)
-    nothing = new_availability(left.shape[2], left.shape[1], 0)
+    due, upcoming = 0, FOREVER
     for row in queue:
         done.promise[row] = min(done.promise[row], start[row])
         if start[row] > now:
             upcoming = min(upcoming, start[row])
+        else:
+            due += 1
+    state.counts[0].timer = upcoming
+    return start_due(now, queue, jobs, state, plan) if due > 0 else 0
+
+
+@allocating_kernel
+def start_due(
+    now: int, queue: Int64Array, jobs: JobColumns, state: StateTables, plan: HostPlan
+) -> int:
+    """Start the waiting jobs whose planned start has come; return their number."""
+    count, begun, is_pool = 0, 0, plan.mode[0].is_pool
+    left = state.hosts.copy()
+    taken = np.zeros((AMOUNTS + left.shape[1], left.shape[2]), np.int64)
+    nothing = new_availability(left.shape[2], left.shape[1], 0)
+    for row in queue:
+        if plan.start[row] > now:
             continue
-        done.promise[row] = min(done.promise[row], now)
-        if mode.is_pool:
-            place(row, now, now, True, jobs, left, nothing, taken)
+        if is_pool:
+            place_now(row, now, now, jobs, left, nothing, taken)
             plan.size[row] = 0  # its hosts are not those of the plan
         else:
             planned_as_taken(row, taken, plan)
@@ -291,7 +324,6 @@ def decide(
         count += 1
     if jobs.requests.of.shape[0] > 0:
         state.begun[OF_ROW, begun] = NO_JOB
-    state.counts[0].timer = upcoming
     return count
 
 
@@ -321,7 +353,8 @@ def take_over(
     that ends later than an instant only leaves more free after it.
     """
     rows = planned[stable_order(plan.start[planned])]
-    free = fill_booked(instant.now, hosts, parts, instant.parts)
+    every = np.ones(hosts.shape[2], np.bool_)
+    free = fill_booked(every, instant.now, hosts, parts, instant.parts)
     plan_rows(rows, plan.start[rows], jobs, hosts, free, plan)
     for row in rows:
         plan.looked[row] = -1  # no earlier start was searched
