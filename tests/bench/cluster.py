@@ -28,10 +28,12 @@ from qbatch.simulation.sources import arrivals_of
 from qbatch.workloads.cluster import COLUMNS, generate_cluster
 from qbatch.workloads.resource_rows import read_resources
 from qbatch.workloads.side_file import write_side_file
+from tests.bench.timing import missed
 
 Row = Callable[[str, str], None]
 HOSTS, DAYS, LOAD = 1000, 365, 0.8
 DAY_S, LONGEST_S = 86_400, 14 * 86_400
+WAITING, PASSES = 10_000, 50
 DRAWN_LOAD = 0.0536
 """The load of the generated year before its jobs are made longer; it gives 500,000 jobs."""
 
@@ -68,3 +70,43 @@ def year(days: int = DAYS) -> tuple[Workload, Machine]:
             )
         resources = read_resources(path, log)
     return prepare(log, made.machine, resources=resources), made.machine
+
+
+def figures(row: Row, *, is_short: bool) -> None:
+    """Measure the replays of the year, or of its first 20 days, and the live passes."""
+    work, machine = year(20 if is_short else DAYS)
+    few = year(3)[0]
+    for name, target_s in (("easy", 30), ("conservative", 300)):
+        policy = load_policy(name)
+        run(few, machine, policy, driver="compiled")
+        begun = time.process_time()
+        longest = run(work, machine, policy, driver="compiled").queue_max
+        seconds = time.process_time() - begun
+        row(
+            f"{len(work):,} jobs on {HOSTS:,} hosts under {name}, compiled",
+            f"{seconds:.1f} s of processor time (target {target_s} s for 500,000 jobs"
+            f"{missed(not is_short and seconds > target_s)}); longest queue {longest:,}",
+        )
+    milliseconds = 1e3 * pass_seconds("easy")
+    row(
+        f"a live pass under easy after an end, {WAITING:,} jobs wait",
+        f"median {milliseconds:.1f} ms (target 20 ms{missed(milliseconds > 20)})",
+    )
+
+
+def pass_seconds(policy: str) -> float:
+    """Return the median processor time of a round of the engine in which a job ends, with 10,000
+    jobs or more waiting."""
+    work, machine = year(20)
+    engine = Engine(machine, load_policy(policy))
+    jobs = [each.job for each in arrivals_of(work, np.arange(len(work)), 0, 0)]
+    engine.handle(0, [Submitted(job) for job in jobs])
+    times = []
+    for turn in range(PASSES):
+        view = engine.view()
+        assert len(view.queue) >= WAITING
+        ending = next(iter(view.running))
+        begun = time.process_time()
+        engine.handle((turn + 1) * 1_000_000, [Finished(ending)])
+        times.append(time.process_time() - begun)
+    return float(np.median(times))
