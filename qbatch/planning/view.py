@@ -483,6 +483,8 @@ class ResourceModel(ABC):
             depth,
             is_stopping,
             0,
+            0,
+            True,
             reserved,
             started,
             places,

@@ -58,7 +58,8 @@ class Conservative:
             of_server = int(machine.server >= 0)
             most = np.minimum(work.procs + of_server, len(machine.hosts)) if machine.chunked else 1
             parts = np.broadcast_to(most, len(work)).astype(np.int64)
-            return host_plan.new_plan(parts, len(machine.there), compression)
+            there = machine.there
+            return host_plan.new_plan(parts, len(there), len(there[0]), compression)
 
         needs = Needs(reads=PARTS, has_hosts=True, has_timers=True, reads_ended=True)
         return Compiled(host_plan.decide, needs, new_host_plan, is_planned=True)

@@ -39,7 +39,11 @@ from qbatch.simulation.kernels.loop import loop_around, stops_of
 from qbatch.simulation.sources import arrivals_of
 
 BUDGET = 50_000
-"""Rounds between two checks of progress and interruption."""
+"""Rounds between two checks of progress and interruption, at first."""
+
+SHORT_S, LONG_S = 0.1, 0.5
+"""If two checks are further apart than the second, in seconds, the next comes after half as many
+rounds; if they are closer than the first, after twice as many again."""
 
 LITTLE = 4000
 """With this many jobs or more, plain Python certainly takes longer."""
@@ -289,5 +293,12 @@ def _stages(loop: Callable[..., bool], rows: int) -> Iterator[tuple[Callable[...
             begin = time.monotonic()
             yield plain, FEW
             _plain_seconds -= sooner * (time.monotonic() - begin)
+    budget = BUDGET
     while True:
-        yield loop, BUDGET
+        begin = time.monotonic()
+        yield loop, budget
+        taken = time.monotonic() - begin
+        if taken > LONG_S:
+            budget = max(budget // 2, FEW)
+        elif taken < SHORT_S:
+            budget = min(2 * budget, BUDGET)

@@ -28,6 +28,7 @@ from qbatch.simulation.drivers import run_around_python
 from qbatch.workloads import Log, generate_log, read_log, write_log
 from tests.bench import (
     agents,
+    cluster,
     coverage,
     deadlines,
     live,
@@ -266,6 +267,12 @@ def network_figures(report: Report, *, is_short: bool) -> None:
     network.figures(lambda label, figure: report.say(f"| {label} | {figure} |"), is_short=is_short)
 
 
+def cluster_figures(report: Report, *, is_short: bool) -> None:
+    """Measure a year of a thousand hosts."""
+    report.say("\n## A year of a thousand hosts with GPUs\n\n| what | measured |\n|---|---|")
+    cluster.figures(lambda label, figure: report.say(f"| {label} | {figure} |"), is_short=is_short)
+
+
 def agent_figures(report: Report, *, is_short: bool) -> None:
     """Measure the Gymnasium environment."""
     report.say("\n## Agents\n\n| what | measured |\n|---|---|")
@@ -297,6 +304,7 @@ def replay_figures(*, is_short: bool) -> None:
     deadline_figures(report, is_short=is_short)
     slices_figures(report, is_short=is_short)
     network_figures(report, is_short=is_short)
+    cluster_figures(report, is_short=is_short)
     sweeps_figures(report, is_short=is_short)
     against_plain(report)
     commands(report, log, jobs)
@@ -449,6 +457,9 @@ def main() -> None:
     only.add_argument(
         "--network", action="store_true", help="only the closed network; no file is written"
     )
+    only.add_argument(
+        "--cluster", action="store_true", help="only a thousand hosts; no file is written"
+    )
     only.add_argument("--sweeps", action="store_true", help="only sweeps; no file is written")
     only.add_argument(
         "--agents", action="store_true", help="only the Gymnasium environment; no file is written"
@@ -465,6 +476,7 @@ def main() -> None:
         asked.sweeps,
         asked.coverage,
         asked.agents,
+        asked.cluster,
     )
     is_all = not any(some)
     if asked.monitor or is_all:
@@ -483,6 +495,8 @@ def main() -> None:
         network_figures(Report(), is_short=asked.short)
     if asked.sweeps:
         sweeps_figures(Report(), is_short=asked.short)
+    if asked.cluster:
+        cluster_figures(Report(), is_short=asked.short)
     if asked.agents:
         agent_figures(Report(), is_short=asked.short)
     if asked.coverage:

@@ -126,16 +126,16 @@ def test_all_resources_of_a_host_together(
     jobs = JobColumns(none, none, none, asked, no_requests())
     hosts = np.full((2, len(resources), 1), 1000, np.int64)
     for kernel in (availability.earliest, uncompiled(availability.earliest)):
-        free = availability.new_availability(1, len(resources), 8)
-        free = availability.fill(free, 0, hosts, np.empty((2 + len(resources), 0), np.int64), 0)
+        none_run = np.empty((2 + len(resources), 0), np.int64)
+        free = availability.filled(0, hosts, none_run, 0, 2)
         free.level[0, 0] = CAPACITY
         for resource, (changes, _) in enumerate(resources):
             for start, end, amount in changes:
                 part = np.zeros((2 + len(resources), 1), np.int64)
                 part[2 + resource] = amount
                 free = availability.change(part, start, end, -1, free)
-        taken = np.empty((2 + len(resources), 1), np.int64)
-        assert kernel(0, 0, duration, jobs, hosts, free, taken) == expected
+        taken = np.zeros((2 + len(resources), 1), np.int64)
+        assert kernel(0, 0, kernels.FOREVER, duration, jobs, hosts, free, taken) == expected
 
 
 @given(st.lists(spans, max_size=20), st.integers(0, HORIZON))

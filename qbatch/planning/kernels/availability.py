@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from qbatch.planning.kernels import heap
 from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
@@ -33,7 +34,7 @@ from qbatch.planning.kernels.tables import (
     JobColumns,
     Requests,
 )
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import BoolArray, Int64Array
 
 CHUNKS = HOST
 """The row of ``taken`` with the number of chunks on each host."""
@@ -45,9 +46,9 @@ ONE_CHUNK = -1
 class Availability(NamedTuple):
     """The free amounts of each host, as segments of time.
 
-    ``times[H, S]``: the begin of each segment, of which ``used[H]`` are in use; the last extends
-    for ever.  ``level[H, S, N]``: what is free in it, by resource.  ``booked[H]``: whether
-    something is booked there after now.
+    ``times[H, S]``: the begin of each segment, of which ``used[H]`` are in use (0: the host is not
+    filled); the last extends for ever.  ``level[H, S, N]``: what is free in it, by resource.
+    ``booked[H]``: whether something is booked there after now.
     """
 
     times: Int64Array
@@ -60,8 +61,8 @@ class Availability(NamedTuple):
 def new_availability(hosts: int, resources: int, space: int) -> Availability:
     """Return the tables for some hosts, not filled, with space for ``space`` segments of each."""
     return Availability(
-        np.zeros((hosts, space), np.int64),
-        np.zeros((hosts, space, resources), np.int64),
+        np.empty((hosts, space), np.int64),
+        np.empty((hosts, space, resources), np.int64),
         np.zeros(hosts, np.int64),
         np.zeros(hosts, np.int64),
     )
@@ -137,35 +138,54 @@ def add(
 def filled(
     now: int, hosts: Int64Array, parts: Int64Array, running: int, bookings: int
 ) -> Availability:
-    """Return new tables, filled (:func:`fill`), with space for some bookings on each host."""
+    """Return new tables in which every host is filled (:func:`fill`)."""
+    free = empty_for(hosts, parts, running, bookings)
+    fill(np.ones(hosts.shape[2], np.bool_), free, now, hosts, parts, running)
+    return free
+
+
+@allocating_kernel
+def empty_for(hosts: Int64Array, parts: Int64Array, running: int, bookings: int) -> Availability:
+    """Return new tables, not filled, with space for the running jobs and for some bookings on each
+    host."""
     counts, most = np.zeros(hosts.shape[2], np.int64), 0
     for part in range(running):
         counts[parts[HOST, part]] += 1
         most = max(most, counts[parts[HOST, part]])
-    space = most + 2 * bookings + 4
-    free = new_availability(hosts.shape[2], hosts.shape[1], space)
-    return fill(free, now, hosts, parts, running)
+    return new_availability(hosts.shape[2], hosts.shape[1], most + 2 * bookings + 4)
 
 
-@allocating_kernel
+@kernel
 def fill(
-    free: Availability, now: int, hosts: Int64Array, parts: Int64Array, running: int
-) -> Availability:
-    """Fill the tables: what is free now, and what each part of the running jobs gives back at its
-    end.
+    wanted: BoolArray,
+    free: Availability,
+    now: int,
+    hosts: Int64Array,
+    parts: Int64Array,
+    running: int,
+) -> None:
+    """Fill the tables of the wanted hosts: what is free now, and what each part of the running jobs
+    gives back at its end.
 
-    ``parts``: those of which ``running`` are in use, in order of expected end.
+    ``parts``: those of which ``running`` are in use, in order of expected end.  There is space for
+    a segment for each part on a host (:func:`empty_for`).
     """
     for host in range(hosts.shape[2]):
-        free.used[host], free.times[host, 0], free.booked[host] = 1, now, 0
-        for resource in range(hosts.shape[1]):
-            free.level[host, 0, resource] = hosts[FREE, resource, host]
+        if wanted[host]:
+            free.used[host], free.times[host, 0], free.booked[host] = 1, now, 0
+            for resource in range(hosts.shape[1]):
+                free.level[host, 0, resource] = hosts[FREE, resource, host]
     for part in range(running):
         host = parts[HOST, part]
-        if free.used[host] + 2 > free.times.shape[1]:
-            free = with_space(free, host)
-        add(free, host, max(parts[END, part], now), FOREVER, 1, parts, part)
-    return free
+        if wanted[host]:
+            at, last = max(parts[END, part], now), free.used[host] - 1
+            if free.times[host, last] < at:
+                last += 1
+                free.used[host], free.times[host, last] = last + 1, at
+                for resource in range(hosts.shape[1]):
+                    free.level[host, last, resource] = free.level[host, last - 1, resource]
+            for resource in range(hosts.shape[1]):
+                free.level[host, last, resource] += parts[AMOUNTS + resource, part]
 
 
 @allocating_kernel
@@ -233,6 +253,15 @@ def asks(
 
 
 @inlined_kernel
+def may_be_on(group: int, host: int, jobs: JobColumns) -> bool:
+    """Return whether chunks of a group may be on a host at all."""
+    if group == ONE_CHUNK:
+        return True
+    chosen = jobs.requests.groups[group].hosts
+    return bool(chosen < 0 or jobs.requests.sets[chosen, host] != 0)
+
+
+@inlined_kernel
 def most_on(group: int, row: int, host: int, left: int, jobs: JobColumns, taken: Int64Array) -> int:
     """Return how many of the ``left`` chunks of a group may be on a host, whatever is free there.
 
@@ -240,12 +269,56 @@ def most_on(group: int, row: int, host: int, left: int, jobs: JobColumns, taken:
     """
     if group == ONE_CHUNK:
         return left
-    chosen = jobs.requests.groups[group].hosts
-    if chosen >= 0 and jobs.requests.sets[chosen, host] == 0:
+    if not may_be_on(group, host, jobs):
         return 0
     if jobs.requests.heads[jobs.requests.of[row]].is_scattered:
         return 0 if taken[CHUNKS, host] > 0 else min(left, 1)
     return left
+
+
+@kernel
+def is_anywhere(row: int, jobs: JobColumns) -> bool:
+    """Return whether a job is not bound to sets of hosts."""
+    first, last = groups_of(row, jobs)
+    is_found = False
+    for group in range(first, last):
+        is_found = is_found or group == ONE_CHUNK or jobs.requests.groups[group].hosts < 0
+    return is_found
+
+
+@kernel
+def watch(row: int, jobs: JobColumns, watched: BoolArray) -> None:
+    """Mark the hosts on which chunks of a job may be.
+
+    A job with groups that share hosts is tried at each change of what is free (:func:`earliest`):
+    all hosts are its own.
+    """
+    first, last = groups_of(row, jobs)
+    for group in range(first, last):
+        for host in range(watched.shape[0]):
+            if is_mixed(row, jobs) or may_be_on(group, host, jobs):
+                watched[host] = True
+
+
+@kernel
+def widen(wanted: BoolArray, jobs: JobColumns) -> None:
+    """Add to some hosts all that are in one set of hosts with them, and so on.
+
+    What happens on other hosts does not matter to jobs that may be on these.
+    """
+    sets, is_wider = jobs.requests.sets, True
+    while is_wider:
+        is_wider = False
+        for each in range(sets.shape[0]):
+            has_wanted, has_others = False, False
+            for host in range(sets.shape[1]):
+                if sets[each, host] != 0:
+                    has_wanted = has_wanted or wanted[host]
+                    has_others = has_others or not wanted[host]
+            if has_wanted and has_others:
+                is_wider = True
+                for host in range(sets.shape[1]):
+                    wanted[host] = wanted[host] or sets[each, host] != 0
 
 
 @kernel
@@ -397,6 +470,15 @@ def fitting(
 
 
 @inlined_kernel
+def clear(taken: Int64Array) -> None:
+    """Take no chunk on any host.  Amounts are only of hosts with chunks."""
+    for host in range(taken.shape[1]):
+        if taken[CHUNKS, host] != 0:
+            for field in range(CHUNKS, taken.shape[0]):
+                taken[field, host] = 0
+
+
+@inlined_kernel
 def place(
     row: int,
     start: int,
@@ -410,12 +492,11 @@ def place(
     """Place the chunks of a job over ``[start, end)``; return whether they fit.
 
     ``taken[AMOUNTS + N, H]``: receives the number of chunks on each host in the row ``CHUNKS``, and
-    what they take in the form of ``parts``.  If they do not fit, it has no meaning.
+    what they take in the form of ``parts``.  If they do not fit, it has no meaning.  It is cleared
+    first (:func:`clear`).
     """
     first, last = groups_of(row, jobs)
-    for field in range(CHUNKS, taken.shape[0]):
-        for host in range(taken.shape[1]):
-            taken[field, host] = 0
+    clear(taken)
     if first == last:
         return False
     for group in range(first, last):
@@ -451,85 +532,141 @@ def place(
 def each_fits(jobs: JobColumns, hosts: Int64Array) -> Int64Array:
     """Return for each job whether it fits what is free on some hosts (1 or 0)."""
     fits = np.zeros(jobs.requests.of.shape[0], np.int64)
-    taken = np.empty((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
-    free = new_availability(hosts.shape[2], hosts.shape[1], 1)
+    taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
+    free = new_availability(hosts.shape[2], hosts.shape[1], 0)
     for row in range(fits.shape[0]):
-        fits[row] = 1 if place(row, 0, 0, True, jobs, hosts, free, taken) else 0
+        fits[row] = 1 if place_now(row, 0, 0, jobs, hosts, free, taken) else 0
     return fits
+
+
+@kernel
+def place_now(
+    row: int,
+    start: int,
+    end: int,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    free: Availability,
+    taken: Int64Array,
+) -> bool:
+    """Place the chunks of a job over an interval that begins now (:func:`place`)."""
+    return place(row, start, end, True, jobs, hosts, free, taken)
+
+
+@kernel
+def place_over(
+    row: int,
+    start: int,
+    end: int,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    free: Availability,
+    taken: Int64Array,
+) -> bool:
+    """Place the chunks of a job over an interval that need not begin now (:func:`place`)."""
+    return place(row, start, end, False, jobs, hosts, free, taken)
 
 
 @allocating_kernel
 def earliest(
     row: int,
     not_before: int,
+    before: int,
     duration: int,
     jobs: JobColumns,
     hosts: Int64Array,
     free: Availability,
     taken: Int64Array,
 ) -> int:
-    """Return the first instant from which the chunks of a job fit for a duration; ``FOREVER``:
-    never.  ``taken``: as for :func:`place`.
+    """Return the first instant in ``[not_before, before)`` from which the chunks of a job fit for a
+    duration; ``FOREVER``: there is none.  ``taken``: as for :func:`place`.
 
-    Candidates are ``not_before`` and every later begin of a segment, in order.  For each group and
-    host, ``fits`` is an upper bound of the chunks that fit until the instant ``rises``.  As long as
-    the bounds of a group do not add up to its chunks, no candidate before the next rise fits.  Only
-    a request with groups that share hosts can fit when less is free: all its candidates are tried.
+    Candidates are ``not_before`` and every later begin of a segment, in order.  Only a request with
+    groups that share hosts can fit when less is free: all its candidates are tried.
+    """
+    if is_mixed(row, jobs):
+        start = not_before
+        while start < before:
+            if place_over(row, start, start + duration, jobs, hosts, free, taken):
+                return start
+            start = min(next_begin(start, free), next_turn(start, jobs))
+        return FOREVER
+    first, last = groups_of(row, jobs)
+    size = (last - first) * hosts.shape[2]
+    fits, missing = np.zeros(size, np.int64), np.empty(last - first, np.int64)
+    rises, over = np.empty((size, 2), np.int64), np.empty(size, np.int64)
+    start = first_enough(
+        row, not_before, before, duration, jobs, hosts, free, taken, fits, missing, rises, over
+    )
+    if start < FOREVER:
+        place_over(row, start, start + duration, jobs, hosts, free, taken)
+    return start
+
+
+@kernel
+def first_enough(
+    row: int,
+    not_before: int,
+    before: int,
+    duration: int,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    free: Availability,
+    taken: Int64Array,
+    fits: Int64Array,
+    missing: Int64Array,
+    rises: Int64Array,
+    over: Int64Array,
+) -> int:
+    """Return the first instant of :func:`earliest` for a job with groups that share no hosts.
+
+    ``fits``, by group and host, are upper bounds of the chunks that fit; at first 0.  Each holds
+    until an instant in the heap ``rises``.  Before the next of them, no candidate fits while the
+    bounds of a group do not add up to its chunks (``missing`` are left).  When they do, all are
+    looked at again, and are exact.  ``over``: space for the bounds that do not hold any longer.
     """
     first, last = groups_of(row, jobs)
-    if first == last:
-        return FOREVER
-    fits = np.empty((last - first, hosts.shape[2]), np.int64)
-    rises = np.full((last - first, hosts.shape[2]), not_before, np.int64)
-    for field in range(CHUNKS, taken.shape[0]):
-        for host in range(taken.shape[1]):
-            taken[field, host] = 0
-    start, is_exact = not_before, True
-    while start < FOREVER:
-        following, is_enough = FOREVER, True
-        for group in range(first, last):
-            count, total = chunks_of(group, jobs), 0
-            for host in range(hosts.shape[2]):
-                at = group - first, host
-                if is_exact or rises[at] <= start:
-                    most = most_on(group, row, host, count, jobs, taken)
-                    fits[at], rises[at] = most, FOREVER
-                    opening = start
-                    if most > 0 and has_windows(jobs):
-                        opening = opens(row, host, start, start + duration, jobs)
-                    if opening > start:
-                        fits[at], rises[at] = 0, opening
-                    elif most > 0:
-                        fits[at], rises[at] = fit_over(
-                            group,
-                            row,
-                            host,
-                            most,
-                            start,
-                            start + duration,
-                            True,
-                            jobs,
-                            hosts,
-                            free,
-                            taken,
-                        )
-                total += fits[at]
-                following = min(following, rises[at])
-            is_enough = is_enough and total >= count
-        if is_mixed(row, jobs):
-            if place(row, start, start + duration, False, jobs, hosts, free, taken):
-                return start
-            start, is_exact = min(next_begin(start, free), next_turn(start, jobs)), False
-            for field in range(CHUNKS, taken.shape[0]):
-                for host in range(taken.shape[1]):
-                    taken[field, host] = 0
-        elif is_enough and is_exact:
-            place(row, start, start + duration, False, jobs, hosts, free, taken)
+    many, size, count, is_exact = hosts.shape[2], fits.shape[0], 0, True
+    for group in range(first, last):
+        missing[group - first] = chunks_of(group, jobs)
+    clear(taken)
+    start = not_before if first < last else FOREVER
+    while start < before:
+        looks = 0
+        if is_exact:
+            count, looks = 0, size
+            for each in range(size):
+                over[each] = each
+        while count > 0 and rises[0, heap.INSTANT] <= start:
+            over[looks] = rises[0, heap.ROW]
+            heap.pop(rises, count)
+            count -= 1
+            looks += 1
+        for look in range(looks):
+            bound = over[look]
+            group, host = first + bound // many, bound % many
+            here, rise = most_on(group, row, host, chunks_of(group, jobs), jobs, taken), FOREVER
+            if here > 0 and has_windows(jobs):
+                opening = opens(row, host, start, start + duration, jobs)
+                if opening > start:
+                    here, rise = 0, opening
+            if here > 0:
+                here, rise = fit_over(
+                    group, row, host, here, start, start + duration, True, jobs, hosts, free, taken
+                )
+            missing[group - first] += fits[bound] - here
+            fits[bound] = here
+            if rise < FOREVER:
+                heap.push(rises, count, rise, bound)
+                count += 1
+        is_enough = True
+        for group in range(last - first):
+            is_enough = is_enough and missing[group] <= 0
+        if is_enough and is_exact:
             return start
-        elif is_enough:
-            is_exact = True
-        else:
-            start, is_exact = following, False
+        is_exact = is_enough
+        if not is_enough:
+            start = rises[0, heap.INSTANT] if count > 0 else FOREVER
     return FOREVER
 
 

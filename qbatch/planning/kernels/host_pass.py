@@ -21,16 +21,21 @@ from qbatch.planning.kernels.availability import (
     Availability,
     add,
     asks,
+    clear,
     earliest,
-    filled,
+    empty_for,
+    fill,
     fit_now,
     fit_over,
     groups_of,
+    has_windows,
     is_mixed,
     most_on,
     new_availability,
-    place,
+    place_now,
+    place_over,
     requests_of_none,
+    watch,
     with_space,
 )
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
@@ -50,7 +55,7 @@ from qbatch.planning.kernels.tables import (
     Instant,
     JobColumns,
 )
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import BoolArray, Int64Array
 
 ROW, WHERE, AT = 0, 1, 2
 """Rows of ``reserved``: the job, its host (``SPREAD``: several), its start."""
@@ -92,9 +97,9 @@ def start_host(asked: Int64Array, hosts: Int64Array) -> int:
     """Return the host on which a job of one chunk may start now, -1 for none; ``asked[N, 1]``: what
     it asks for."""
     jobs = JobColumns(asked[CPUS], asked[CPUS], asked[CPUS], asked, requests_of_none())
-    taken = np.empty((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
-    free = new_availability(hosts.shape[2], hosts.shape[1], 1)
-    if place(0, 0, 0, True, jobs, hosts, free, taken):
+    taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
+    free = new_availability(hosts.shape[2], hosts.shape[1], 0)
+    if place_now(0, 0, 0, jobs, hosts, free, taken):
         for host in range(hosts.shape[2]):
             if taken[CHUNKS, host] > 0:
                 return host
@@ -103,9 +108,10 @@ def start_host(asked: Int64Array, hosts: Int64Array) -> int:
 
 @allocating_kernel
 def book(start: int, end: int, sign: int, free: Availability, taken: Int64Array) -> Availability:
-    """Take what a job takes on its hosts over ``[start, end)`` (``sign`` -1), or give it back (1)."""
+    """Take what a job takes on its hosts over ``[start, end)`` (``sign`` -1), or give it back (1);
+    hosts that are not filled are left out."""
     for host in range(taken.shape[1]):
-        if taken[CHUNKS, host] > 0:
+        if taken[CHUNKS, host] > 0 and free.used[host] > 0:
             free = with_space(free, host)
             add(free, host, start, end, sign, taken, host)
     return free
@@ -155,7 +161,7 @@ def reserve(
     earlier.
     """
     duration = booked(jobs.estimate[row])
-    at = earliest(row, now, duration, jobs, hosts, free, taken)
+    at = earliest(row, now, FOREVER, duration, jobs, hosts, free, taken)
     if at == FOREVER:
         return free, SPREAD, at
     if at == own_at and own >= 0:
@@ -188,8 +194,120 @@ def write_begun(
     return SPREAD, parts
 
 
+@kernel
+def is_on(hosts: BoolArray, taken: Int64Array) -> bool:
+    """Return whether a placed job is on one of some hosts."""
+    for host in range(taken.shape[1]):  # noqa: SIM110, the compiler takes no generators
+        if taken[CHUNKS, host] > 0 and hosts[host]:
+            return True
+    return False
+
+
 @allocating_kernel
-def scan_hosts(
+def fill_more(
+    watched: BoolArray,
+    bookings: int,
+    instant: Instant,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    parts: Int64Array,
+    count: int,
+    started: Int64Array,
+    places: Int64Array,
+    begun: Int64Array,
+    parts_begun: int,
+    free: Availability,
+) -> Availability:
+    """Fill those of some hosts that are not filled yet, with the running jobs and the ``count``
+    jobs that this pass has started."""
+    if free.times.shape[1] == 0:
+        free = empty_for(hosts, parts, instant.parts, bookings)
+    wanted = np.zeros(watched.shape[0], np.bool_)
+    for host in range(watched.shape[0]):
+        wanted[host] = watched[host] and free.used[host] == 0
+    fill(wanted, free, instant.now, hosts, parts, instant.parts)
+    return return_begun(
+        wanted, count, jobs, instant.now, hosts, started, places, begun, parts_begun, free
+    )
+
+
+@allocating_kernel
+def reserve_awaited(
+    awaiting: Int64Array,
+    watched: BoolArray,
+    bookings: int,
+    instant: Instant,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    parts: Int64Array,
+    count: int,
+    started: Int64Array,
+    places: Int64Array,
+    begun: Int64Array,
+    parts_begun: int,
+    free: Availability,
+    taken: Int64Array,
+    reserved: Int64Array,
+    kept: int,
+) -> tuple[Availability, int]:
+    """Fill the watched hosts (:func:`fill_more`) and book the reservations of the awaiting jobs;
+    return the availability, and the number of reservations with the ``kept`` ones before."""
+    free = fill_more(
+        watched,
+        bookings,
+        instant,
+        jobs,
+        hosts,
+        parts,
+        count,
+        started,
+        places,
+        begun,
+        parts_begun,
+        free,
+    )
+    for row in awaiting:
+        free, where, at = reserve(row, instant.now, SPREAD, FOREVER, jobs, hosts, free, taken)
+        if at < FOREVER:
+            reserved[ROW, kept], reserved[WHERE, kept], reserved[AT, kept] = row, where, at
+            kept += 1
+    return free, kept
+
+
+@kernel
+def next_fit(
+    turn: int,
+    rows: Int64Array,
+    now: int,
+    left: int,
+    is_booked: bool,
+    has_begun: BoolArray,
+    failed: Int64Array,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    free: Availability,
+    taken: Int64Array,
+) -> int:
+    """Return the first turn from one on with a job that fits, or that has groups which share
+    hosts; for jobs with requests, of which none gets a reservation.
+
+    A loop in a kernel that makes arrays would count references at each turn.
+    """
+    while turn < rows.shape[0]:
+        row = rows[turn]
+        if is_mixed(row, jobs):
+            break
+        end, request = now + jobs.estimate[row], jobs.requests.of[row]
+        if not has_begun[turn] and jobs.procs[row] <= left and end < failed[request]:
+            if place_now(row, now, end, jobs, hosts, free, taken):
+                break
+            failed[request] = end if is_booked or has_windows(jobs) else now
+        turn += 1
+    return turn
+
+
+@allocating_kernel
+def scan_hosts(  # noqa: PLR0915, it is one thought
     instant: Instant,
     jobs: JobColumns,
     hosts: Int64Array,
@@ -197,35 +315,72 @@ def scan_hosts(
     rows: Int64Array,
     depth: int,
     is_stopping: bool,
+    known: int,
     holders: int,
+    is_told: bool,
     reserved: Int64Array,
     started: Int64Array,
     places: Int64Array,
     begun: Int64Array,
 ) -> tuple[int, int]:
-    """Make the pass of :func:`host_pass` where hosts matter."""
-    now, hosts, held, requests = (
-        instant.now,
-        hosts.copy(),
-        reserved[:, :holders].copy(),
-        jobs.requests,
-    )
+    """Make the pass of :func:`host_pass` where hosts matter.
+
+    Most passes need no reservation.  So the jobs that are to get one are collected (``awaiting``),
+    until a later job could start on a host on which one of them may be (``watched``).  Only such
+    hosts are filled.
+    """
+    now, held, requests = instant.now, reserved[:, :holders].copy(), jobs.requests
+    bookings = min(depth + holders, 16)
     has_begun = np.zeros(rows.shape[0], np.bool_)
+    awaiting = np.empty(min(depth, rows.shape[0]), np.int64)
+    watched = np.zeros(hosts.shape[2], np.bool_)
     count, kept, parts_begun = 0, 0, 0
     taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
-    free = new_availability(hosts.shape[2], hosts.shape[1], 1)
     all_left, most_left = all_free(hosts), most_free(hosts)
     while True:
-        before, has_passed_mixed, kept, most = count, False, 0, depth
+        before, has_passed_mixed, kept, most, awaited = count, False, 0, depth, 0
         # The least end for which a request did not fit: it does not fit for a longer time either.
         failed = np.full(requests.heads.shape[0], FOREVER, np.int64)
-        is_filled = holders > 0
-        if is_filled:
-            free = filled(now, hosts, parts, instant.parts, min(depth + holders, 16))
+        free = new_availability(hosts.shape[2], hosts.shape[1], 0)
+        watched[:] = holders > 0
+        if holders > 0:
+            free = fill_more(
+                watched,
+                bookings,
+                instant,
+                jobs,
+                hosts,
+                parts,
+                count,
+                started,
+                places,
+                begun,
+                parts_begun,
+                free,
+            )
+            watched[:] = False
             # Each constrains all the others until it is lifted out at its turn.
             for turn in range(holders):
                 free = keep(rows[turn], held[:, turn], now, -1, jobs, hosts, free)
-        for turn in range(rows.shape[0]):
+        turn = -1
+        while turn + 1 < rows.shape[0]:
+            turn += 1
+            if requests.of.shape[0] > 0 and kept + awaited >= most and not is_stopping:
+                turn = next_fit(
+                    turn,
+                    rows,
+                    now,
+                    all_left,
+                    kept > 0,
+                    has_begun,
+                    failed,
+                    jobs,
+                    hosts,
+                    free,
+                    taken,
+                )
+            if turn == rows.shape[0]:
+                break
             if has_begun[turn]:
                 continue
             row = rows[turn]
@@ -236,43 +391,86 @@ def scan_hosts(
             # What asks for more processors than are free needs no look.
             procs = jobs.procs[row]
             may_fit = procs <= most_left if request < 0 else procs <= all_left
-            may_fit = may_fit and (request < 0 or end < failed[request])
-            if may_fit and place(row, now, end, True, jobs, hosts, free, taken):
+            may_fit = may_fit and turn >= known and (request < 0 or end < failed[request])
+            is_placed = False
+            while may_fit and not is_placed:
+                may_fit = place_now(row, now, end, jobs, hosts, free, taken)
+                is_placed = may_fit and not (awaited > 0 and is_on(watched, taken))
+                if may_fit and not is_placed:
+                    made = kept
+                    free, kept = reserve_awaited(
+                        awaiting[:awaited],
+                        watched,
+                        bookings,
+                        instant,
+                        jobs,
+                        hosts,
+                        parts,
+                        count,
+                        started,
+                        places,
+                        begun,
+                        parts_begun,
+                        free,
+                        taken,
+                        reserved,
+                        kept,
+                    )
+                    most -= awaited - (kept - made)
+                    awaited, watched[:] = 0, False
+            if is_placed:
                 started[count] = row
                 places[count], parts_begun = write_begun(row, end, jobs, taken, begun, parts_begun)
                 count += 1
                 has_begun[turn] = True
-                if is_filled:
-                    free = book(now, end, -1, free, taken)
+                free = book(now, end, -1, free, taken)
                 take_now(hosts, taken)
                 all_left, most_left = all_free(hosts), most_free(hosts)
                 continue
             if is_mixed(row, jobs):
                 has_passed_mixed = True
-            elif request >= 0:
-                failed[request] = min(failed[request], end)
+            elif request >= 0 and turn >= known:
+                # While nothing is booked it does not fit for any time.
+                is_short = kept == 0 and not has_windows(jobs)
+                failed[request] = min(failed[request], now if is_short else end)
             if is_stopping:
                 break
-            if turn < holders or kept < most:
-                if not is_filled:
-                    is_filled = True
-                    free = filled(now, hosts, parts, instant.parts, min(depth + holders, 16))
-                    free = return_begun(
-                        count, jobs, now, hosts, started, places, begun, parts_begun, free
-                    )
-                own, own_at = SPREAD, FOREVER
-                if turn < holders:
-                    own, own_at = held[WHERE, turn], held[AT, turn]
+            if turn < holders:
+                own, own_at = held[WHERE, turn], held[AT, turn]
                 free, where, at = reserve(row, now, own, own_at, jobs, hosts, free, taken)
                 if at < FOREVER:
                     reserved[ROW, kept], reserved[WHERE, kept], reserved[AT, kept] = row, where, at
                     kept += 1
                 else:
                     most -= 1
+            elif kept + awaited < most:
+                awaiting[awaited] = row
+                awaited += 1
+                watch(row, jobs, watched)
             elif most_left == 0:
                 break
         if is_stopping or not has_passed_mixed or count == before:
             break
+    if is_told and awaited > 0:
+        free, kept = reserve_awaited(
+            awaiting[:awaited],
+            watched,
+            bookings,
+            instant,
+            jobs,
+            hosts,
+            parts,
+            count,
+            started,
+            places,
+            begun,
+            parts_begun,
+            free,
+            taken,
+            reserved,
+            kept,
+        )
+    give_back_begun(count, jobs, hosts, started, places, begun, parts_begun)
     if requests.of.shape[0] > 0:
         begun[OF_ROW, parts_begun] = NO_JOB
     return count, kept
@@ -287,7 +485,9 @@ def host_pass(
     rows: Int64Array,
     depth: int,
     is_stopping: bool,
+    known: int,
     holders: int,
+    is_told: bool,
     reserved: Int64Array,
     started: Int64Array,
     places: Int64Array,
@@ -298,9 +498,11 @@ def host_pass(
     ``hosts``: the free and the total amounts; not changed.  ``parts``: of the running jobs, of
     which ``instant.parts`` are in use.  ``rows``: in the order of the scan; the first ``holders``
     hold the first of ``reserved`` from earlier passes, which only move earlier.  ``is_stopping``:
-    the pass ends at the first job that does not fit.  ``reserved``: receives the row, host and
+    the pass ends at the first job that does not fit.  ``known``: so many of the first rows are
+    known not to start now.  ``reserved``: receives the row, host and
     start of each reservation.  ``started``, ``places``: receive the rows that start, and their
-    hosts.  ``begun``: receives the parts of jobs that have requests; for them ``places`` is
+    hosts.  ``is_told``: ``reserved`` receives all reservations, also those that no start needed to
+    know.  ``begun``: receives the parts of jobs that have requests; for them ``places`` is
     ``SPREAD``.  It has space for one more: ``NO_JOB`` in ``OF_ROW`` is behind the last.
     """
     requests = jobs.requests
@@ -318,7 +520,9 @@ def host_pass(
             rows,
             depth,
             is_stopping,
+            known,
             staying,
+            is_told,
             reserved,
             started,
             places,
@@ -334,7 +538,9 @@ def host_pass(
         rows,
         depth,
         is_stopping,
+        known,
         holders,
+        is_told,
         reserved,
         started,
         places,
@@ -342,10 +548,10 @@ def host_pass(
     )
     left, parts_begun = hosts.copy(), 0
     taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
-    nothing = new_availability(hosts.shape[2], hosts.shape[1], 1)
+    nothing = new_availability(hosts.shape[2], hosts.shape[1], 0)
     for turn in range(count):
         row = started[turn]
-        place(row, instant.now, instant.now, True, jobs, left, nothing, taken)
+        place_now(row, instant.now, instant.now, jobs, left, nothing, taken)
         take_now(left, taken)
         end = instant.now + jobs.estimate[row]
         places[turn], parts_begun = write_begun(row, end, jobs, taken, begun, parts_begun)
@@ -372,13 +578,36 @@ def as_pool(
 @kernel
 def take_now(hosts: Int64Array, taken: Int64Array) -> None:
     """Take what a job takes from what is free on its hosts now."""
-    for resource in range(hosts.shape[1]):
-        for host in range(hosts.shape[2]):
-            hosts[FREE, resource, host] -= taken[AMOUNTS + resource, host]
+    for host in range(hosts.shape[2]):
+        if taken[CHUNKS, host] > 0:
+            for resource in range(hosts.shape[1]):
+                hosts[FREE, resource, host] -= taken[AMOUNTS + resource, host]
+
+
+@kernel
+def give_back_begun(
+    count: int,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    started: Int64Array,
+    places: Int64Array,
+    begun: Int64Array,
+    parts: int,
+) -> None:
+    """Give back what the jobs started in this pass took of what is free now: a pass only decides."""
+    for turn in range(count):
+        row, host = started[turn], places[turn]
+        if host >= 0:
+            for resource in range(hosts.shape[1]):
+                hosts[FREE, resource, host] += asks(ONE_CHUNK, row, resource, host, jobs, hosts)
+    for part in range(parts):
+        for resource in range(hosts.shape[1]):
+            hosts[FREE, resource, begun[HOST, part]] += begun[AMOUNTS + resource, part]
 
 
 @allocating_kernel
 def return_begun(
+    wanted: BoolArray,
     count: int,
     jobs: JobColumns,
     now: int,
@@ -389,19 +618,20 @@ def return_begun(
     parts: int,
     free: Availability,
 ) -> Availability:
-    """Give back, at their ends, what the jobs started in this pass take: they are gone from what is
-    free now, and do not run yet."""
+    """Give back, at their ends, what the jobs started in this pass take of the wanted hosts: they
+    are gone from what is free now, and do not run yet."""
     part = np.zeros((AMOUNTS + hosts.shape[1], 1), np.int64)
     for turn in range(count):
         row, host = started[turn], places[turn]
-        if host >= 0:
+        if host >= 0 and wanted[host]:
             for resource in range(hosts.shape[1]):
                 part[AMOUNTS + resource, 0] = asks(ONE_CHUNK, row, resource, host, jobs, hosts)
             free = with_space(free, host)
             add(free, host, now + jobs.estimate[row], FOREVER, 1, part, 0)
     for each in range(parts):
-        free = with_space(free, begun[HOST, each])
-        add(free, begun[HOST, each], begun[END, each], FOREVER, 1, begun, each)
+        if wanted[begun[HOST, each]]:
+            free = with_space(free, begun[HOST, each])
+            add(free, begun[HOST, each], begun[END, each], FOREVER, 1, begun, each)
     return free
 
 
@@ -418,14 +648,12 @@ def stay(
 ) -> None:
     """Let a kept reservation that cannot be earlier stay on its host, if it fits there
     (``taken``)."""
-    for field in range(CHUNKS, taken.shape[0]):
-        for other in range(taken.shape[1]):
-            taken[field, other] = 0
+    clear(taken)
     if (
         fit_over(ONE_CHUNK, row, host, 1, at, at + duration, False, jobs, hosts, free, taken)[0]
         == 0
     ):
-        place(row, at, at + duration, False, jobs, hosts, free, taken)
+        place_over(row, at, at + duration, jobs, hosts, free, taken)
         return
     taken[CHUNKS, host] = 1
     for resource in range(hosts.shape[1]):

@@ -16,10 +16,18 @@ from qbatch.planning.kernels.availability import (
     CHUNKS,
     Availability,
     add,
+    clear,
     earliest,
-    filled,
+    empty_for,
+    fill,
+    groups_of,
+    is_anywhere,
+    is_mixed,
+    may_be_on,
     new_availability,
-    place,
+    place_now,
+    watch,
+    widen,
     with_space,
 )
 from qbatch.planning.kernels.host_pass import as_pool, take_now, write_begun
@@ -40,11 +48,12 @@ from qbatch.planning.kernels.tables import (
     StateTables,
     record,
 )
-from qbatch.planning.kernels.types import Int64Array, RecordArray
+from qbatch.planning.kernels.types import BoolArray, Int64Array, RecordArray
 
 MODE = record(
     "compression",  # of :mod:`.plan`.
     "is_pool",  # whether the plan is one of processors only, until hosts matter to a job.
+    "gains",  # how often something was given back before its planned end.
 )
 
 
@@ -53,7 +62,9 @@ class HostPlan(NamedTuple):
 
     ``mode[1]`` of ``MODE``.  ``start[R]``: the planned start of each job (``FOREVER``: it has
     none).  ``first[R]``, ``size[R]``: its parts in ``parts[AMOUNTS + N, K]``, where there is space
-    for as many as it may have.
+    for as many as it may have.  ``gained[H]``: the number of the last gain on each host
+    (:func:`note_gain`); ``looked[R]``: that of the last gain before the start of each job was last
+    searched.
     """
 
     mode: RecordArray
@@ -61,10 +72,12 @@ class HostPlan(NamedTuple):
     first: Int64Array
     size: Int64Array
     parts: Int64Array
+    gained: Int64Array
+    looked: Int64Array
 
 
-def new_plan(most: Int64Array, resources: int, compression: int) -> HostPlan:
-    """Return an empty plan; ``most[R]``: the most parts that each job can have."""
+def new_plan(most: Int64Array, resources: int, hosts: int, compression: int) -> HostPlan:
+    """Return an empty plan on some hosts; ``most[R]``: the most parts that each job can have."""
     mode = np.zeros(1, MODE)
     mode["compression"] = compression
     return HostPlan(
@@ -73,7 +86,39 @@ def new_plan(most: Int64Array, resources: int, compression: int) -> HostPlan:
         np.cumsum(most) - most,
         np.zeros(len(most), np.int64),
         np.zeros((AMOUNTS + resources, int(most.sum())), np.int64),
+        np.zeros(hosts, np.int64),
+        np.zeros(len(most), np.int64),
     )
+
+
+@kernel
+def may_move(row: int, jobs: JobColumns, plan: HostPlan) -> bool:
+    """Return whether something was given back on a host of a job since its start was last searched.
+
+    If not, no start is earlier: time alone only removes starts.  A job with groups that share hosts
+    may also fit when less is free.
+    """
+    looked = plan.looked[row]
+    first, last = groups_of(row, jobs)
+    if is_mixed(row, jobs):
+        return True
+    for group in range(first, last):
+        for host in range(plan.gained.shape[0]):
+            if plan.gained[host] > looked and may_be_on(group, host, jobs):
+                return True
+    return False
+
+
+@kernel
+def note_gain(row: int, plan: HostPlan) -> None:
+    """Note that a job gives back its planned parts; without any, perhaps on all hosts."""
+    mode = plan.mode[0]
+    mode.gains += 1
+    for part in range(plan.first[row], plan.first[row] + plan.size[row]):
+        plan.gained[plan.parts[HOST, part]] = mode.gains
+    if plan.size[row] == 0:
+        for host in range(plan.gained.shape[0]):
+            plan.gained[host] = mode.gains
 
 
 @kernel
@@ -94,15 +139,17 @@ def write_planned(row: int, at: int, taken: Int64Array, plan: HostPlan) -> None:
 def book_planned(
     row: int, sign: int, jobs: JobColumns, free: Availability, plan: HostPlan
 ) -> Availability:
-    """Book the planned parts of a job (``sign`` -1), or lift them out (1)."""
+    """Book the planned parts of a job (``sign`` -1), or lift them out (1); hosts that are not filled
+    are left out."""
     start = plan.start[row]
     if start < FOREVER:
         end = start + booked(jobs.estimate[row])
         for part in range(plan.first[row], plan.first[row] + plan.size[row]):
             host = plan.parts[HOST, part]
-            free = with_space(free, host)
-            free.booked[host] = 1
-            add(free, host, start, end, sign, plan.parts, part)
+            if free.used[host] > 0:
+                free = with_space(free, host)
+                free.booked[host] = 1
+                add(free, host, start, end, sign, plan.parts, part)
     return free
 
 
@@ -122,16 +169,22 @@ def sweep(
     ``is_anew``: all are lifted out first, and promises may break.  ``free``: what the running jobs
     leave.
     """
-    taken = np.empty((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
+    taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
     if not is_anew:
         for row in rows:
             free = book_planned(row, -1, jobs, free, plan)
     for row in rows:
+        if not (is_anew or may_move(row, jobs, plan)):
+            continue
         if not is_anew:
             free = book_planned(row, 1, jobs, free, plan)
-        at = earliest(row, now, booked(jobs.estimate[row]), jobs, hosts, free, taken)
-        if is_anew or at < plan.start[row]:
+        before = FOREVER if is_anew else plan.start[row]
+        length = booked(jobs.estimate[row])
+        at = earliest(row, now, before, length, jobs, hosts, free, taken)
+        if is_anew or at < before:
+            note_gain(row, plan)
             write_planned(row, at, taken, plan)
+        plan.looked[row] = plan.mode[0].gains
         free = book_planned(row, -1, jobs, free, plan)
     return free
 
@@ -146,27 +199,32 @@ def plan_rows(
     plan: HostPlan,
 ) -> Availability:
     """Give each of some rows, in order, its earliest start from an instant on."""
-    taken = np.empty((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
+    taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
     for place_of_row in range(rows.shape[0]):
         row = rows[place_of_row]
         length = booked(jobs.estimate[row])
-        at = earliest(row, not_before[place_of_row], length, jobs, hosts, free, taken)
+        at = earliest(row, not_before[place_of_row], FOREVER, length, jobs, hosts, free, taken)
         write_planned(row, at, taken, plan)
+        plan.looked[row] = plan.mode[0].gains
         free = book_planned(row, -1, jobs, free, plan)
     return free
 
 
 @allocating_kernel
-def fill_booked(now: int, hosts: Int64Array, parts: Int64Array, running: int) -> Availability:
-    """Return what the running jobs leave; a job of less than a second is booked for a second.
+def fill_booked(
+    wanted: BoolArray, now: int, hosts: Int64Array, parts: Int64Array, running: int
+) -> Availability:
+    """Return what the running jobs leave on some hosts; a job of less than a second is booked for a
+    second.
 
     ``parts``: with the rows ``SINCE`` and ``OF_ROW``.
     """
-    free = filled(now, hosts, parts, running, 16)
+    free = empty_for(hosts, parts, running, 16)
+    fill(wanted, free, now, hosts, parts, running)
     for part in range(running):
         end = max(parts[END, part], now)
         least = parts[SINCE, part] + SHORTEST_BOOKING
-        if least > end:
+        if least > end and wanted[parts[HOST, part]]:
             free = with_space(free, parts[HOST, part])
             free.booked[parts[HOST, part]] = 1
             add(free, parts[HOST, part], end, least, -1, parts, part)
@@ -189,6 +247,8 @@ def decide(
     for entry in range(instant.ended):
         row = state.ended[entry]
         is_early = is_early or now < done.start[row] + jobs.estimate[row]
+        if now < done.start[row] + booked(jobs.estimate[row]):
+            note_gain(row, plan)
     hosts, parts, asked = state.hosts, state.parts, jobs
     if jobs.requests.of.shape[0] > 0:
         is_loose = True
@@ -201,9 +261,23 @@ def decide(
             mode.is_pool = 1
         if mode.is_pool:
             hosts, parts, asked = as_pool(instant.parts, jobs, state.hosts, state.parts)
-    if arrived.shape[0] > 0 or (is_early and old > 0 and mode.compression != COMPRESS_NONE):
-        free = fill_booked(now, hosts, parts, instant.parts)
-        if is_early and old > 0 and mode.compression != COMPRESS_NONE:
+    is_early = is_early and mode.compression != COMPRESS_NONE
+    is_swept = is_early and mode.compression == COMPRESS_SCRATCH and old > 0
+    wanted = np.zeros(hosts.shape[2], np.bool_)
+    for row in arrived:
+        watch(row, asked, wanted)
+    for row in planned:
+        if is_early and may_move(row, asked, plan):
+            is_swept = True
+            watch(row, asked, wanted)
+    if arrived.shape[0] > 0 or is_swept:
+        # A job that may be on any host concerns all hosts.
+        for row in planned:
+            if is_swept and (mode.compression == COMPRESS_SCRATCH or is_anywhere(row, asked)):
+                wanted[:] = True
+        widen(wanted, asked)
+        free = fill_booked(wanted, now, hosts, parts, instant.parts)
+        if is_swept:
             rows = planned
             if mode.compression == COMPRESS_START:
                 rows = planned[stable_order(start[planned])]
@@ -215,18 +289,32 @@ def decide(
         plan_rows(arrived, np.full(arrived.shape[0], now), asked, hosts, free, plan)
         for row in arrived:
             done.first_promise[row] = done.promise[row] = start[row]
-    count, begun, upcoming = 0, 0, FOREVER
-    left = state.hosts.copy()
-    taken = np.empty((AMOUNTS + left.shape[1], left.shape[2]), np.int64)
-    nothing = new_availability(left.shape[2], left.shape[1], 1)
+    due, upcoming = 0, FOREVER
     for row in queue:
         done.promise[row] = min(done.promise[row], start[row])
         if start[row] > now:
             upcoming = min(upcoming, start[row])
+        else:
+            due += 1
+    state.counts[0].timer = upcoming
+    return start_due(now, queue, jobs, state, plan) if due > 0 else 0
+
+
+@allocating_kernel
+def start_due(
+    now: int, queue: Int64Array, jobs: JobColumns, state: StateTables, plan: HostPlan
+) -> int:
+    """Start the waiting jobs whose planned start has come; return their number."""
+    count, begun, is_pool = 0, 0, plan.mode[0].is_pool
+    left = state.hosts.copy()
+    taken = np.zeros((AMOUNTS + left.shape[1], left.shape[2]), np.int64)
+    nothing = new_availability(left.shape[2], left.shape[1], 0)
+    for row in queue:
+        if plan.start[row] > now:
             continue
-        done.promise[row] = min(done.promise[row], now)
-        if mode.is_pool:
-            place(row, now, now, True, jobs, left, nothing, taken)
+        if is_pool:
+            place_now(row, now, now, jobs, left, nothing, taken)
+            plan.size[row] = 0  # its hosts are not those of the plan
         else:
             planned_as_taken(row, taken, plan)
         take_now(left, taken)
@@ -236,16 +324,13 @@ def decide(
         count += 1
     if jobs.requests.of.shape[0] > 0:
         state.begun[OF_ROW, begun] = NO_JOB
-    state.counts[0].timer = upcoming
     return count
 
 
 @kernel
 def planned_as_taken(row: int, taken: Int64Array, plan: HostPlan) -> None:
     """Write the planned placement of a job in the form of ``taken``."""
-    for field in range(CHUNKS, taken.shape[0]):
-        for host in range(taken.shape[1]):
-            taken[field, host] = 0
+    clear(taken)
     for part in range(plan.first[row], plan.first[row] + plan.size[row]):
         host = plan.parts[HOST, part]
         taken[CHUNKS, host] = 1
@@ -268,5 +353,8 @@ def take_over(
     that ends later than an instant only leaves more free after it.
     """
     rows = planned[stable_order(plan.start[planned])]
-    free = fill_booked(instant.now, hosts, parts, instant.parts)
+    every = np.ones(hosts.shape[2], np.bool_)
+    free = fill_booked(every, instant.now, hosts, parts, instant.parts)
     plan_rows(rows, plan.start[rows], jobs, hosts, free, plan)
+    for row in rows:
+        plan.looked[row] = -1  # no earlier start was searched

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from qbatch.planning.kernels.availability import requests_of_none
+from qbatch.planning.kernels.availability import has_windows, requests_of_none
 from qbatch.planning.kernels.host_pass import (
     AT,
     ROW,
@@ -20,7 +20,7 @@ from qbatch.planning.kernels.host_pass import (
 )
 from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel, with_constants
 from qbatch.planning.kernels.order import BYPASS, in_order, priorities, sorted_by
-from qbatch.planning.kernels.orders import PRIORITY, SJF_BEHIND
+from qbatch.planning.kernels.orders import FCFS, PRIORITY, SJF_BEHIND
 from qbatch.planning.kernels.passes import PoolList, fcfs_pass
 from qbatch.planning.kernels.tables import (
     AMOUNTS,
@@ -187,6 +187,7 @@ def decide_on_hosts(
         state.started,
         state.places,
         state.begun,
+        memory.is_sticky,
         memory,
     )
 
@@ -211,12 +212,20 @@ def list_pass(
     started: Int64Array,
     places: Int64Array,
     begun: Int64Array,
+    is_told: bool,
     memory: HostList,
 ) -> int:
     """Make one pass over the queue; write the rows that start into ``started`` and where into
-    ``places`` and ``begun``, and return their number.  ``hosts``, ``parts``: as for
+    ``places`` and ``begun``, and return their number.  ``hosts``, ``parts``, ``is_told``: as for
     :func:`host_pass`."""
-    looked = looked_through(instant.now, jobs, waiting[instant.head : instant.tail], 0, memory)
+    queue = waiting[instant.head : instant.tail]
+    known = known_to_wait(instant, jobs, queue, parts, memory)
+    if known > memory.depth:
+        # Of the jobs that wait on, a start has to know only those with reservations.
+        queue = queue[known - memory.depth :].copy()
+        queue[: memory.depth] = waiting[instant.head : instant.head + memory.depth]
+        known = memory.depth
+    looked = looked_through(instant.now, jobs, queue, 0, memory)
     count, kept = host_pass(
         instant,
         jobs,
@@ -225,7 +234,9 @@ def list_pass(
         looked,
         memory.depth,
         memory.is_stopping,
+        known,
         memory.holders[HELD],
+        is_told,
         memory.held,
         started,
         places,
@@ -233,6 +244,31 @@ def list_pass(
     )
     note_pass(looked, started, count, kept, memory)
     return count
+
+
+@kernel
+def known_to_wait(
+    instant: Instant, jobs: JobColumns, queue: Int64Array, parts: Int64Array, memory: HostList
+) -> int:
+    """Return how many of the first waiting jobs, in order of sequence, cannot start now because the
+    last pass passed over them and only arrivals happened since.
+
+    Since then nothing was given back, so reservations have stayed, and a job that did not fit over
+    its estimate from then on does not fit from now on.  This does not hold if a running job should
+    have ended, if a job may fit when less is free, or if it is not known that the last pass was one
+    on hosts.
+    """
+    old, is_tight = instant.scan_from - instant.head, False
+    is_plain = memory.order == FCFS and not memory.is_sticky and memory.weights[BYPASS] == 0.0
+    is_late = instant.parts > 0 and parts[END, 0] <= instant.now
+    if jobs.requests.of.shape[0] == 0 or not is_plain or is_late or has_windows(jobs):
+        return 0
+    for place in range(old):
+        head = jobs.requests.heads[jobs.requests.of[queue[place]]]
+        is_tight = is_tight or head.is_tight != 0
+        if head.is_mixed:
+            return 0
+    return old if is_tight else 0
 
 
 @allocating_kernel
@@ -274,7 +310,7 @@ def list_pass_apart(
     rules = HostList(order, depth, weights, is_stopping, is_sticky, bypasses, held, holders)
     requests = Requests(of, heads, groups, chunks, sets, firsts, windows)
     jobs = JobColumns(submit, procs, estimate, asked, requests)
-    return list_pass(instant, jobs, waiting, hosts, parts, started, places, begun, rules)
+    return list_pass(instant, jobs, waiting, hosts, parts, started, places, begun, True, rules)
 
 
 @allocating_kernel
@@ -317,7 +353,7 @@ def list_pass_of_pool(
         parts[END, place], parts[PROCS, place] = ends[place], amounts[place]
     instant = Instant(now, free, 0, waiting.shape[0], 0, running, 0, 0, 0, 0)
     rules = HostList(order, depth, weights, is_stopping, is_sticky, bypasses, held, holders)
-    return list_pass(instant, jobs, waiting, hosts, parts, started, places, begun, rules)
+    return list_pass(instant, jobs, waiting, hosts, parts, started, places, begun, True, rules)
 
 
 @allocating_kernel
@@ -339,6 +375,8 @@ def start_in_order(
         depth,
         False,
         0,
+        0,
+        False,
         reserved,
         state.started,
         state.places,

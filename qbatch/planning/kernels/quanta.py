@@ -202,6 +202,7 @@ def decide_quanta(
             state.started,
             state.places,
             state.begun,
+            inner.is_sticky,
             inner,
         )
         for place in range(started):

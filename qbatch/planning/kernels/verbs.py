@@ -344,25 +344,22 @@ def time_left(run: Record, procs: int, length: int) -> int:
 
 
 @kernel
-def move_part(place: int, to: int, parts: Int64Array) -> None:
-    """Copy the part at one index to another."""
-    for field in range(parts.shape[0]):
-        parts[field, to] = parts[field, place]
-
-
-@kernel
 def take_out(row: int, end: int, counts: Record, parts: Int64Array) -> int:
     """Move the parts of a running job, which end at ``end``, behind those in use; return their
-    number."""
-    count, gone = counts.parts, 0
-    for place in range(first_from(parts[END], count, end), count):
-        if parts[OF_ROW, place] == row:
-            move_part(place, count + gone, parts)
-            gone += 1
-        elif gone > 0:
-            move_part(place, place - gone, parts)
-    for place in range(count, count + gone):
-        move_part(place, place - gone, parts)
+    number.  They are next to each other, because they are entered together."""
+    count = counts.parts
+    first = first_from(parts[END], count, end)
+    while first < count and parts[OF_ROW, first] != row:
+        first += 1
+    after = first
+    while after < count and parts[OF_ROW, after] == row:
+        after += 1
+    gone = after - first
+    for field in range(parts.shape[0]):
+        for place in range(first, after):
+            parts[field, count + place - first] = parts[field, place]
+        for place in range(first, count):
+            parts[field, place] = parts[field, place + gone]
     counts.parts = count - gone
     return gone
 

@@ -135,6 +135,8 @@ class PlacedPlan:
             first=np.empty(count, np.int64),
             size=np.empty(count, np.int64),
             parts=np.zeros((AMOUNTS + len(view.machine.there), sum(most)), np.int64),
+            gained=np.ones(hosts, np.int64),
+            looked=np.zeros(count, np.int64),
         )
         tables.first[list(rows)] = np.cumsum([0, *most[:-1]]) if most else []
         for row in rows:

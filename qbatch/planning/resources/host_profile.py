@@ -68,6 +68,15 @@ class HostProfile(Profile):
         """Return the first instant from which a row fits for ``duration``, and where (``FOREVER``:
         never)."""
         start = int(
-            _earliest(row, not_before, duration, self._jobs, self._hosts, self._free, self._taken)
+            _earliest(
+                row,
+                not_before,
+                FOREVER,
+                duration,
+                self._jobs,
+                self._hosts,
+                self._free,
+                self._taken,
+            )
         )
         return start, allocation_of(self._taken) if start < FOREVER else ()
