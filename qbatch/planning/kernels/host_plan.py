@@ -304,7 +304,7 @@ def decide(
 def start_due(
     now: int, queue: Int64Array, jobs: JobColumns, state: StateTables, plan: HostPlan
 ) -> int:
-    """Start the waiting jobs whose planned start has come; return their number."""
+    """Start the waiting jobs of which the planned start has come; return their number."""
     count, begun, is_pool = 0, 0, plan.mode[0].is_pool
     left = state.hosts.copy()
     taken = np.zeros((AMOUNTS + left.shape[1], left.shape[2]), np.int64)
