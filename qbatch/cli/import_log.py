@@ -225,6 +225,7 @@ def import_log(
         has_anonymous_queues=anonymize_queues,
         key=_key(key) if key is not None else None,
         machine_procs=machine_procs,
+        site_procs=site.machine.procs if site is not None and unit == "cores" else 0,
         computer=computer,
         keeps_hosts=machine_file is not None and site is None,
         keeps_requests=resources is not None,

@@ -156,7 +156,7 @@ def _row(kept: ReservationRecord) -> list[str]:
         clean(",".join(kept.users)) or "-",
         moment(kept.start),
         moment(kept.end),
-        kept.repeat or "-",
+        (f"{kept.repeat}, {kept.times} times" if kept.times else kept.repeat) or "-",
     ]
 
 

@@ -223,7 +223,7 @@ def _pool(procs: int | None, machine: str | None) -> Pool | None:
         return None
     found = load_machine(machine)
     try:
-        check_host_names(host.name for host in found.hosts)
+        check_host_names(host.name for host in found.real_hosts)
     except InputError as error:
         raise InputError(f"{machine}: {error}") from error
     return pool_on(found, "main", "easy")

@@ -497,7 +497,8 @@ class Engine:
         Resources that a suspended job had are not free: the policy counts on them.
         """
         cluster = self._cluster
-        free, free_memory = list(cluster.free), list(cluster.free_memory)
+        free = list(cluster.free_for(cluster.job(row), self.now or 0))
+        free_memory = list(cluster.free_memory)
         for run in cluster.suspended.values():
             for host, width, _ in parts_of(run.allocation):
                 free[host] = max(free[host] - width, 0)

@@ -15,6 +15,7 @@ from typing import Any
 from qbatch.metrics import BREAKDOWNS
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.referee.reading import SiteFiles, read_finished, site_files
+from qbatch.referee.site import Site
 from qbatch.referee.verify import feasibility, seconds
 from qbatch.reports.comparison import (
     PARTS,
@@ -27,6 +28,19 @@ from qbatch.reports.comparison import (
 from qbatch.results.reading import read_result, split_name
 from qbatch.results.recorded import is_log
 from qbatch.results.result import Result
+from qbatch.workloads.left_out import (
+    EXCLUSIVE,
+    FEATURES,
+    GPUS,
+    HELD,
+    LICENCES,
+    MEMORY,
+    OTHERS,
+    PARTITIONS,
+    QOS,
+    RESERVATIONS,
+    LeftOut,
+)
 from qbatch.workloads.resource_rows import kinds_of
 
 Named = str | Result
@@ -101,6 +115,27 @@ def comparison_of(
     return compare(first, second, settings, pairs)
 
 
+_HOLDS_BACK = frozenset(
+    (QOS, HELD, RESERVATIONS, LICENCES, GPUS, OTHERS, FEATURES, EXCLUSIVE, MEMORY, PARTITIONS)
+)
+"""Kinds of what a log leaves out that can keep a job from starting, whatever the policy."""
+
+
+_FEW = 20
+"""If fewer than one in so many jobs have it, what a log leaves out cannot explain a difference."""
+
+
+def _matters(lacking: LeftOut) -> bool:
+    return lacking.what in _HOLDS_BACK and (lacking.jobs or 0) * _FEW > (lacking.of or 0)
+
+
+def _unknown_reservations(site: Site) -> str:
+    """Return the reservations that jobs name and the machine does not have."""
+    known = {each.name for each in site.machine.reservations}
+    named = {each.reservation for each in site.rows.requests if each.reservation}
+    return ", ".join(sorted(named - known)[:5])
+
+
 def check_of(path: str, site: SiteFiles) -> HistoryCheck:
     """Return whether the schedule of a log can have run on a machine.
 
@@ -119,6 +154,13 @@ def check_of(path: str, site: SiteFiles) -> HistoryCheck:
             f"the side file {site.resources} does not name the hosts on which jobs ran, so what they "
             "had there is unchecked"
         )
+    elif held := [each.words for each in known.lacking if _matters(each)]:
+        doubt = (
+            f"waits of the log also hold what the replay does not know ({'; '.join(held)}), so a "
+            "difference may come from that"
+        )
+    elif unknown := _unknown_reservations(known.site):
+        doubt = f"jobs of the log name reservations that {site.path} does not have: {unknown}"
     first = breaches[0] if breaches else None
     return HistoryCheck(
         site.path,

@@ -21,6 +21,7 @@ from qbatch.referee.site import Site
 from qbatch.results.job_rows import read_job_rows
 from qbatch.results.recorded import read_recorded
 from qbatch.results.run_words import header_notes, left_out_notes
+from qbatch.workloads.left_out import LeftOut, left_out_of, still_left_out
 from qbatch.workloads.machines import load_machine
 from qbatch.workloads.outages import read_outages
 from qbatch.workloads.resource_rows import (
@@ -45,7 +46,8 @@ class Conditions:
     microseconds, at which a log with running and waiting jobs was written.  The running jobs are
     taken to end at their estimates, the waiting ones to start at ``NEVER``.  ``notes``: remarks for
     the reader.  ``site``: the machine of hosts, and what a side file says of the jobs; None: there is
-    none.  ``is_log``: the schedule is that of a log.
+    none.  ``is_log``: the schedule is that of a log.  ``lacking``: what neither the log nor its side
+    file has.
     """
 
     host_cpus: tuple[int, ...] = ()
@@ -55,6 +57,7 @@ class Conditions:
     notes: tuple[str, ...] = ()
     site: Site | None = None
     is_log: bool = False
+    lacking: tuple[LeftOut, ...] = ()
 
     @property
     def is_recorded(self) -> bool:
@@ -221,6 +224,9 @@ def _read_swf(path: str, procs: int | None, site: SiteFiles | None) -> Judged:
     return schedule, Conditions(
         site=of_site,
         is_log=True,
+        lacking=tuple(
+            still_left_out(left_out_of(recorded.log.header), kinds, len(recorded.log.line))
+        ),
         is_preempted=recorded.is_preempted,
         is_one_pool=not is_on_hosts(recorded.log.header)
         and (site is None or site.machine.is_one_pool),

@@ -217,8 +217,9 @@ class ReservationRecord(Record, frozen=True):
     """One reservation.
 
     ``name``: that of its queue; ``id``: with the server.  ``state``: ``confirmed``, ``running`` or
-    ``over``.  ``start``, ``end``: of the present or next time.  ``owner``: empty if it is of the
-    configuration.  ``title``, ``resources``: as its owner gave them.  ``procs``: of its hosts.
+    ``over``.  ``start``, ``end``: of the present or next time.  ``times``: how often it comes, if it
+    repeats (0: for ever).  ``owner``: empty if it is of the configuration.  ``title``,
+    ``resources``: as its owner gave them.  ``procs``: of its hosts.
     """
 
     name: str
@@ -230,6 +231,7 @@ class ReservationRecord(Record, frozen=True):
     end: int | None
     duration: int
     repeat: str = ""
+    times: int = 0
     users: tuple[str, ...] = ()
     owner: str = ""
     title: str = ""
@@ -250,8 +252,8 @@ class Reservations(Record, frozen=True):
 
 
 class HostRecord(Record, frozen=True):
-    """One host.  ``state``: free, job-busy, job-exclusive, offline (drained) or down.  ``jobs``:
-    those that run there.
+    """One host.  ``state``: free, job-busy, job-exclusive, resv-exclusive (reserved now),
+    maintenance, offline (drained) or down.  ``jobs``: those that run there.
 
     ``queue``: the jobs that wait for this host, in the policy's order; None if the policy has no
     queue for each host.  ``has_other_pools``: whether the server has hosts of other pools.

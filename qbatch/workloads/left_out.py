@@ -21,6 +21,7 @@ GPUS, OTHERS, FEATURES, LICENCES = "GPUs", "other resources", "features", "licen
 EXCLUSIVE, MEMORY = "exclusive allocation", "node memory"
 PARTITIONS, QOS, PRIORITY, RESERVATIONS = "partitions", "QOS", "priority", "reservations"
 CLUSTERS, PARTS = "clusters", "checkpoint parts"
+HELD = "holds, dependencies and begin times"
 
 KINDS = (
     GPUS,
@@ -37,7 +38,8 @@ KINDS = (
 """What jobs asked for, in the order of the report; a kind that the records lack is named.
 
 Before them the report has ``CLUSTERS``, if jobs are of several, and ``PARTS``: rows of a log that
-are parts of a job which has a row of its own.
+are parts of a job which has a row of its own.  After them comes ``HELD``: jobs that could not start
+for a part of their waits.
 """
 
 _ONE_IS_NONE = frozenset((CLUSTERS, PARTITIONS, QOS, PRIORITY))
@@ -50,7 +52,7 @@ NOT_TOLD = "not in the records"
 """The text for a kind that the records do not contain."""
 
 _NOTE = re.compile(
-    rf"left out: ({'|'.join((CLUSTERS, PARTS, *KINDS))}): (?:{NOT_TOLD}|(\d+) of (\d+) jobs(?: \((.*)\))?)\Z",
+    rf"left out: ({'|'.join((CLUSTERS, PARTS, *KINDS, HELD))}): (?:{NOT_TOLD}|(\d+) of (\d+) jobs(?: \((.*)\))?)\Z",
     re.DOTALL,
 )
 

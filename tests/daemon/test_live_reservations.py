@@ -33,7 +33,7 @@ def test_a_reservation_is_kept_over_a_crash(tmp_path: Path) -> None:
         waits = daemon.submit("x\n", resources=WHOLE, runtime=1_000_000)
         daemon.run("qbatch", "time", "until", "3")
         said = daemon.run("qbatch", "explain", inside).stdout
-        assert "its reservation course begins in 98 s" in said
+        assert "its reservation course begins in 0:01:38" in said
         assert "reservations keep it from n[1-4]" in daemon.run("qbatch", "explain", waits).stdout
         daemon.kill()
         daemon.start("--time", "virtual", "--paused")

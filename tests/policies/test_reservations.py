@@ -136,7 +136,7 @@ def test_explain_says_which_hosts_reservations_keep_it_from() -> None:
         found = [engine.explain(row) for row in (0, 1)]
         assert [each.code for each in found] == ["reserved", "reserved"]
         assert "reservations keep it from n[1-3] during its estimate" in found[0].text
-        assert found[1].text.endswith("its reservation r begins in 10 s")
+        assert found[1].text.endswith("its reservation r begins in 0:00:10")
         if policy == "conservative":
             assert [each.numbers["planned"] for each in found] == [20 * SECOND, 10 * SECOND]
 

@@ -387,12 +387,17 @@ def reservation_attributes(kept: ReservationRecord, server: str) -> list[Attribu
         ("queue", "", "" if kept.is_maintenance else kept.name),
         ("Resource_List", "ncpus", kept.procs),
         ("Resource_List", "nodect", len(kept.hosts)),
-        *(("Resource_List", name, value) for name, value in kept.resources.items()),
+        *(
+            ("Resource_List", name, value)
+            for name, value in kept.resources.items()
+            if name not in ("ncpus", "nodect")
+        ),
         ("resv_nodes", "", nodes),
         ("Authorized_Users", "", ",".join(kept.users)),
         ("server", "", server),
         ("ctime", "", None if kept.made is None else ctime(kept.made)),
         ("qbatch_repeat", "", kept.repeat),
+        ("qbatch_times", "", kept.times or None),
         ("qbatch_maintenance", "", True if kept.is_maintenance else None),
     ]
     return _attributes(rows)

@@ -209,7 +209,8 @@ def _check_reservations(core: Core, settings: Settings, same: set[str]) -> None:
             if own not in same:
                 raise InputError(
                     f"pool {own}: it has the reservation {kept.name}, and the configuration changes "
-                    f"its hosts; delete the reservation first (pbs_rdel {kept.name})"
+                    f"its hosts; delete the reservation first (start with the former configuration, then pbs_rdel "
+                    f"{kept.name})"
                 )
             if kept.name in taken:
                 raise InputError(

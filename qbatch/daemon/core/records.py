@@ -525,6 +525,13 @@ def host_records(core: Core) -> list[HostRecord]:
             for name, queue in core.queues.items()
             if queue.pool == number and not queue.reservation
         )
+        now_reserved = {
+            host: pool.machine.reservations[window.reservation].is_maintenance
+            for window in pool.engine.windows
+            for host in window.hosts
+            if window.begin <= core.now < window.end
+            and window.reservation < len(pool.machine.reservations)
+        }
         reserved = [each.kept for each in pool.reservations if not each.is_over]
         for place, host in enumerate(pool.settings.hosts):
             cpus_used, memory_used = used[place]
@@ -536,6 +543,8 @@ def host_records(core: Core) -> list[HostRecord]:
                 state = "job-exclusive"
             else:
                 state = "job-busy" if cpus_used >= host.cpus else "free"
+            if state == "free" and place in now_reserved:
+                state = "maintenance" if now_reserved[place] else "resv-exclusive"
             queue = (
                 tuple(core.id_of(job.key) for job in waiting[place] if job is not None)
                 if waiting

@@ -246,6 +246,7 @@ def record_of(core: Core, number: int, made: ReservationState) -> ReservationRec
         end=None if time is None else time.end,
         duration=kept.duration,
         repeat=kept.repeat,
+        times=kept.times,
         users=kept.users,
         owner=made.owner,
         title=made.title,

@@ -23,6 +23,7 @@ from qbatch.daemon.core.state import (
 from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.engine.admission import refusal
 from qbatch.model.job import ChunkRequest, Job, JobRequest
+from qbatch.model.machine import Machine
 from qbatch.planning.partitions import default_time, has_limits, limited
 from qbatch.planning.requests import total_of
 from qbatch.wire.errors import Refusal
@@ -265,9 +266,11 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     )
 
 
-def asked_of(core: Core, spec: Spec, queue: QueueState) -> Prepared:
+def asked_of(
+    core: Core, spec: Spec, queue: QueueState, partitions: tuple[str, ...] | None = None
+) -> Prepared:
     """Return what the resources of a specification ask for; refuse those that the queue or its
-    hosts do not have."""
+    hosts do not have.  ``partitions``: in place of those of the queue."""
     known = queue.settings.name, spec.is_torque, *spec.resources.items()
     if (asked := core.asked.get(known)) is not None:
         return asked
@@ -277,7 +280,8 @@ def asked_of(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         raise Refusal(fault.code, str(fault)) from None
     settings = queue.settings
     pool = core.pools[queue.pool]
-    partitions = (settings.partition,) if settings.partition else ()
+    if partitions is None:
+        partitions = _partitions_of(pool.machine, queue)
     walltime = demand.walltime
     if walltime is None:
         walltime = default_time(pool.machine, partitions) or min(
@@ -310,7 +314,9 @@ def asked_of(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     if has_limits(pool.machine):
         whole = JobRequest(request.chunks, request.placing, request.is_exclusive, partitions)
         allowed = limited(pool.machine, whole, walltime)
-        request = msgspec.structs.replace(request, is_exclusive=allowed.is_exclusive)
+        request = msgspec.structs.replace(
+            request, is_exclusive=allowed.is_exclusive, partitions=allowed.partitions
+        )
     reason = refusal(pool.machine, request)
     if reason is not None:
         text = reason.text.replace(
@@ -322,6 +328,19 @@ def asked_of(core: Core, spec: Spec, queue: QueueState) -> Prepared:
         core.asked.popitem(last=False)
     core.asked[known] = asked = Prepared(Spec(), demand, walltime, request, listed=listed)
     return asked
+
+
+def _partitions_of(machine: Machine, queue: QueueState) -> tuple[str, ...]:
+    """Return the partitions in which the jobs of a queue run, none for the default one.  Those of a
+    reservation run in all that have one of its hosts."""
+    if queue.settings.partition:
+        return (queue.settings.partition,)
+    kept = next((each for each in machine.reservations if each.name == queue.reservation), None)
+    if kept is None:
+        return ()
+    return tuple(
+        each.name for each in machine.partitions if not set(kept.hosts).isdisjoint(each.hosts)
+    )
 
 
 def _chunks(demand: Demand, pool: PoolState, queue: str) -> Iterator[ChunkRequest]:

@@ -14,6 +14,8 @@ from qbatch.daemon.core.steps import Steps, is_enough, members_of
 from qbatch.daemon.handlers.verbs import each, handles, owned, wrong_state
 from qbatch.model.errors import suggestion
 from qbatch.model.events import Forced
+from qbatch.model.machine import fold_names
+from qbatch.planning.windows import blocked_hosts
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcome, Outcomes
@@ -245,6 +247,15 @@ def _not_free(core: Core, pool: PoolState, job: BatchJob, hosts: frozenset[int] 
         if hosts is None
         else f" on {', '.join(pool.machine.hosts[place].name for place in places)}"
     )
+    blocked = blocked_hosts(view.windows, view.machine, view.jobs[job.row], view.now)
+    if blocked := blocked.intersection(places):
+        names = ", ".join(fold_names([pool.machine.hosts[place].name for place in sorted(blocked)]))
+        return Refusal(
+            "no-room",
+            "Resources temporarily unavailable: it cannot start now: reservations keep it from "
+            f"{names} during its walltime",
+            core.id_of(job.key),
+        )
     kept = (
         f"; what {len(view.suspended)} suspended jobs had is kept for them"
         if view.suspended

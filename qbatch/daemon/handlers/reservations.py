@@ -12,11 +12,19 @@ from qbatch.daemon.handlers.verbs import each, handles, is_operator
 from qbatch.daemon.settings import Queue
 from qbatch.model.errors import QbatchError, suggestion
 from qbatch.model.machine import REPEATS, Reservation, expand_names
-from qbatch.results.shown import moment
+from qbatch.results.shown import moment, span
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes, ReservationRecord
 from qbatch.wire.requests import Spec
+
+_HOUR = 3600 * 1_000_000
+PERIODS = {
+    "hourly": _HOUR,
+    **dict.fromkeys(("daily", "weekday", "weekend"), 24 * _HOUR),
+    "weekly": 7 * 24 * _HOUR,
+}
+"""After which time a reservation comes again, in microseconds."""
 
 LONGEST = 10 * 365 * 86_400 * 1_000_000
 """The longest reservation: ten years."""
@@ -52,7 +60,9 @@ def reserve(core: Core, actor: Actor, request: requests.Reserve) -> ReservationR
         reservations.check_free(pool, hosts, busy, time)
     else:
         queue = QueueState(Queue(name=name), 0, number, True, True, {}, {})
-        asked = submission.asked_of(core, Spec(resources=request.resources), queue).request
+        spec = Spec(resources=dict(request.resources) | {"walltime": "1"})
+        every = tuple(each.name for each in pool.machine.partitions)
+        asked = submission.asked_of(core, spec, queue, every).request
         hosts = reservations.hosts_for(pool, asked, busy, time)
     kept = Reservation(
         name=name,
@@ -66,7 +76,12 @@ def reserve(core: Core, actor: Actor, request: requests.Reserve) -> ReservationR
         times=request.times,
     )
     made = ReservationState(
-        kept, actor.user, actor.uid, core.now, request.title, dict(request.resources)
+        kept,
+        actor.user,
+        actor.uid,
+        core.now,
+        request.title or request.name,
+        dict(request.resources),
     )
     reservations.add(core, number, made)
     if not request.name:
@@ -109,15 +124,22 @@ def _check_request(core: Core, request: requests.Reserve, start: int) -> None:
             "bad-time",
             f"Bad time specification(s): the start {moment(start)} is past; choose a later one",
         )
-    if not 0 < request.duration <= LONGEST:
-        raise Refusal(
-            "bad-time", "Bad time specification(s): a reservation takes 1 second to 10 years"
-        )
+    if request.duration <= 0:
+        raise Refusal("bad-time", "Bad time specification(s): the end is not after the start")
+    if request.duration > LONGEST:
+        raise Refusal("bad-time", "Bad time specification(s): it lasts longer than ten years")
     if request.repeat and request.repeat not in REPEATS:
         word = request.repeat[:20]
         raise Refusal(
             "bad-value",
             f"{word!r} is no repetition{suggestion(word, REPEATS)} (known: {', '.join(REPEATS)})",
+        )
+    period = PERIODS.get(request.repeat)
+    if period is not None and request.duration > period:
+        raise Refusal(
+            "bad-time",
+            f"Bad time specification(s): it lasts {span(request.duration)} and comes again after "
+            f"{span(period)}; make it shorter, or repeat it less often",
         )
     if request.times < 0 or (request.times and not request.repeat):
         raise Refusal(
@@ -130,12 +152,19 @@ def _check_request(core: Core, request: requests.Reserve, start: int) -> None:
             "letters, digits, - or _",
         )
     if bool(request.hosts) is bool(request.resources):
-        raise Refusal("bad-value", "name hosts, or what they must have together, and not both")
+        raise Refusal(
+            "bad-value", "name hosts, or what they must have together (-l, --select), and not both"
+        )
 
 
 def _names_of(hosts: tuple[str, ...]) -> tuple[str, ...]:
     try:
-        return tuple(name for text in hosts for name in expand_names(text))
+        return tuple(
+            name
+            for text in hosts
+            for part in re.split(r"[+,](?![^\[]*\])", text)
+            for name in expand_names(part)
+        )
     except (ValueError, QbatchError) as error:
         raise Refusal("unknown-host", str(error)) from None
 

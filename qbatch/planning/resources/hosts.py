@@ -14,6 +14,7 @@ made again in every pass.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from itertools import chain
 
 import numpy as np
@@ -236,15 +237,15 @@ class HostModel(ResourceModel):
 def kept_out(view: View, by: str, job: Job) -> Reason | None:
     """Return that reservations keep a job from hosts on which it would fit now, or None."""
     blocked = blocked_hosts(view.windows, view.machine, job, view.now)
+    numbers = {"procs": job.procs, "hosts": len(blocked)}
+    begin = view.windows.next_begin(number_of(view.machine, job), view.now) if blocked else None
+    if begin is not None:
+        wait = begin - view.now
+        text = f"its reservation {job.reservation} begins in {timedelta(microseconds=wait)}"
+        return Reason("reserved", by, text, numbers | {"begins_in": wait})
     free = view.free, view.free_memory, *view.free_resources
     if not blocked or not place_chunks(view.machine, free, job):
         return None
-    numbers = {"procs": job.procs, "hosts": len(blocked)}
-    begin = view.windows.next_begin(number_of(view.machine, job), view.now)
-    if begin is not None:
-        wait = begin - view.now
-        text = f"its reservation {job.reservation} begins in {wait / 1e6:.15g} s"
-        return Reason("reserved", by, text, numbers | {"begins_in": wait})
     names = ", ".join(fold_names([view.machine.hosts[host].name for host in sorted(blocked)]))
     text = f"it would fit now, but reservations keep it from {names} during its estimate"
     return Reason("reserved", by, text, numbers)

@@ -22,6 +22,8 @@ _STATES = {
     "free": "free",
     "job-busy": "fully in use",
     "job-exclusive": "used exclusively by one job",
+    "resv-exclusive": "reserved, without a job now",
+    "maintenance": "in maintenance",
 }
 
 

@@ -26,9 +26,11 @@ from qbatch.workloads.header import readable
 from qbatch.workloads.left_out import (
     CLUSTERS,
     FEATURES,
+    HELD,
     PARTITIONS,
     QOS,
     RESERVATIONS,
+    LeftOut,
     count_left_out,
 )
 from qbatch.workloads.source import STANDARD_INPUT, LogFile
@@ -183,6 +185,9 @@ def import_files(
     hidden = {QOS, RESERVATIONS, FEATURES, CLUSTERS} if options.is_anonymous else set()
     hidden |= {PARTITIONS} if options.has_anonymous_queues else set()
     left_out = count_left_out((job.asks for job in jobs), counts.recorded, len(jobs), hidden)
+    waited = sum(1 for job in jobs if job.eligible > job.submit and job.after is None)
+    if waited and not options.is_eligible_submit:
+        left_out = (*left_out, LeftOut(HELD, waited, len(jobs)))
     clusters = Counter(job.cluster for job in jobs)
     hosts = sum(cluster in clusters for cluster, _ in counts.hosts)
     system, noun = {"pbs": ("PBS", "server"), "slurm": ("Slurm", "cluster")}[form]
@@ -242,7 +247,8 @@ def import_files(
         },
         "machine": {
             "procs": log.procs,
-            "is_inferred": options.machine_procs is None,
+            "is_inferred": options.machine_procs is None
+            and options.site_procs < max(log.peak.procs, 1),
             "hosts_seen": hosts,
             "wider_jobs": int(
                 (

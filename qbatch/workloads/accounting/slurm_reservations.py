@@ -38,7 +38,7 @@ def read_reservations(path: str, machine: Machine) -> tuple[tuple[Reservation, .
         hosts = tuple(sorted(places[each] for each in names if each in places))
         cores = sum(machine.hosts[host].cpus for host in hosts)
         if not hosts or fields.get("CoreCnt", str(cores)) != str(cores):
-            remarks[name] = f"reservation {name}: left out, it has no whole nodes"
+            remarks[name] = f"reservation {name} ({path}): left out, it has no whole nodes"
             continue
         flags = [
             each for each in fields.get("Flags", "").split(",") if each and each not in NOTHING

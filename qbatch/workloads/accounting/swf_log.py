@@ -104,7 +104,8 @@ class ImportOptions:
 
     ``unit``: what a processor is, ``cores`` or ``nodes``.  ``key`` numbers names by a keyed hash.
     ``keeps_hosts``: also make a machine of the hosts that jobs ran on.  ``keeps_requests``: also
-    make the lines of a side file of resources.  ``is_time_sliced``: the system may give processors
+    make the lines of a side file of resources.  ``site_procs``: the processors of the machine by the
+    site's configuration (0: unknown).  ``is_time_sliced``: the system may give processors
     to several jobs at once, in turns.
     """
 
@@ -120,6 +121,7 @@ class ImportOptions:
     has_anonymous_queues: bool = False
     key: bytes | None = None
     machine_procs: int | None = None
+    site_procs: int = 0
     keeps_hosts: bool = False
     keeps_requests: bool = False
     is_time_sliced: bool = False
@@ -200,11 +202,13 @@ def make_log(
     ran = used > 0
     peak = most_at_once(start[ran], held_until[ran], used[ran])
     peak = peak if peak.procs else Peak(1, int(start.max()))
-    procs = options.machine_procs or peak.procs
+    procs = options.machine_procs or max(peak.procs, options.site_procs)
 
     of_unit = "hosts" if unit == "nodes" else "cores"
     inferred = f"inferred: most {of_unit} allocated at once"
     how = f"given; a processor is one of the {of_unit}" if options.machine_procs else inferred
+    if not options.machine_procs and options.site_procs == procs:
+        how = f"of the site's configuration; a processor is one of the {of_unit}"
     nodes = []
     is_sliced = options.is_time_sliced or any(job.suspended > 0 for job in jobs)
     if unit == "nodes":

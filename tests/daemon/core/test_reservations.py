@@ -13,6 +13,7 @@ from qbatch.daemon.config import parse_config
 from qbatch.daemon.core import reservations, state_snapshot
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.core.reconfigure import reconfigure
+from qbatch.daemon.core.records import host_records
 from qbatch.daemon.core.steps import whole
 from qbatch.model.errors import InputError
 from qbatch.model.job import ChunkRequest, JobRequest
@@ -23,7 +24,7 @@ from qbatch.policies.registry import load_policy
 from qbatch.simulation import run
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ReservationRecord
-from qbatch.wire.requests import PolicySet, Reserve, Unreserve
+from qbatch.wire.requests import ForceStart, PolicySet, Reserve, Unreserve
 from tests.daemon.core.driver import ALICE, BOB, ROOT, SECOND, Bench, forecast_of
 from tests.daemon.core.test_slots import record
 
@@ -129,7 +130,8 @@ def test_a_reservation_is_kept_only_if_its_hosts_are_free() -> None:
         ({"hosts": ("n[1-",)}, "a bracket is not closed"),
         ({}, "name hosts, or what they must have together"),
         ({"hosts": ("n1",), "resources": {"ncpus": "1"}}, "and not both"),
-        ({"hosts": ("n1",), "lasts": 0}, "Bad time specification"),
+        ({"hosts": ("n1",), "lasts": 0}, "the end is not after the start"),
+        ({"hosts": ("n1",), "lasts": 3601, "repeat": "hourly"}, "comes again after 1:00:00"),
         ({"hosts": ("n1",), "after": -5}, "the start .* is past"),
         ({"hosts": ("n1",), "repeat": "yearly"}, "'yearly' is no repetition"),
         ({"hosts": ("n1",), "name": "batch"}, "a queue or a reservation batch already"),
@@ -420,3 +422,77 @@ def _work_of(machine: Machine, jobs: Sequence[tuple[int, int, int, int, str]]) -
         requests=requests,
         request=np.arange(len(jobs)),
     )
+
+
+PARTITIONS = """
+executor = "emulated"
+[[pool]]
+[pool.machine]
+schema = 2
+[[pool.machine.host]]
+name = "n[1-2]"
+cpus = 8
+
+[[pool.machine.host]]
+name = "g[1-2]"
+cpus = 8
+resources = { gpu = 4 }
+
+[[pool.machine.partition]]
+name = "batch"
+hosts = ["n[1-2]"]
+default = true
+
+[[pool.machine.partition]]
+name = "gpu"
+hosts = ["g[1-2]"]
+
+[[queue]]
+name = "batch"
+"""
+
+
+def test_jobs_of_a_reservation_run_in_every_partition_that_has_its_hosts() -> None:
+    bench = Bench(PARTITIONS)
+    bench.make_pass()
+    kept = made(bench, resources={"select": "1:ncpus=4:ngpus=2"})
+    assert kept.hosts == ("g1",)
+    job = bench.submit(
+        "true\n", queue=kept.name, resources={"select": "1:ncpus=4:ngpus=2", "walltime": "50"}
+    )
+    bench.wait(120)
+    assert record(bench, job).exec_vnode == "(g1:ncpus=4:ngpus=2)"
+
+
+def test_a_host_shows_that_it_is_reserved_or_in_maintenance_now() -> None:
+    bench = bench_of()
+    made(bench, hosts=("n1",))
+    made(bench, ROOT, hosts=("n2",), is_maintenance=True)
+
+    def states() -> list[str]:
+        return [host.state for host in host_records(bench.core)]
+
+    bench.wait(99)
+    assert states() == ["free"] * 4
+    bench.wait(2)
+    assert states() == ["resv-exclusive", "maintenance", "free", "free"]
+    whole_host(bench, 50, queue="R1")
+    bench.wait(0)
+    assert states()[0] == "job-busy"
+    bench.wait(200)
+    assert states() == ["free"] * 4
+
+
+def test_a_forced_start_keeps_to_reservations_and_says_so() -> None:
+    bench = bench_of()
+    made(bench, hosts=("n[2-4]",))
+    busy, job = whole_host(bench, 500), whole_host(bench, 500, hosts=3)
+    bench.wait(0)
+    outcome = bench.do(ROOT, ForceStart(jobs=(job,))).outcomes[0]  # type: ignore[attr-defined]
+    assert "reservations keep it from n[2-4] during its walltime" in outcome.error.message
+    inside = whole_host(bench, 50, queue="R1")
+    bench.wait(0)
+    outcome = bench.do(ROOT, ForceStart(jobs=(inside,))).outcomes[0]  # type: ignore[attr-defined]
+    assert "reservations keep it from" in outcome.error.message
+    assert bench.state(busy) == "R"
+    assert breaches(bench.core) == []
