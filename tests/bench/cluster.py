@@ -3,7 +3,7 @@
 
 The generated cluster has four classes of hosts in five partitions (``qbatch generate cluster``).
 Its jobs are short: at a load of 0.8 a year of a thousand hosts would have 7.5 million of them.  Here
-it has 500,000, and each runs and asks for a number of times as long, at most two weeks; the number
+it has 500,000, and each runs and asks for a number of times as long, at most two weeks.  That number
 is the least with which the nodes of a model have a load of 0.8.
 """
 
