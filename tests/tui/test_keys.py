@@ -431,6 +431,7 @@ def test_the_timeline_shows_reservations_between_running_jobs_and_those_to_come(
         start=NOW + 20 * MINUTE,
         end=NOW + 40 * MINUTE,
         duration=20 * MINUTE,
+        owner="ann",
         procs=16,
     )
 
@@ -442,7 +443,7 @@ def test_the_timeline_shows_reservations_between_running_jobs_and_those_to_come(
         timeline.show()
         lines = ["".join(part.text for part in timeline.line(number)) for number in range(12)]
         place = next(number for number, line in enumerate(lines) if line.startswith("course"))
-        assert lines[place].startswith("course  reserve   16 ")
+        assert lines[place].startswith("course  ann       16 ")
         assert "░░░" in lines[place]
         assert all("╌" not in line for line in lines[:place])
         timeline.cursor = place - 1

@@ -140,7 +140,7 @@ class Timeline(DrawnPanel):
         return [
             TimelineBar(
                 each.name,
-                "nobody" if each.is_maintenance else "reserved",
+                "maint" if each.is_maintenance else each.owner or "site",
                 each.procs,
                 each.start,
                 each.end,
