@@ -163,7 +163,9 @@ def test_a_side_file_that_has_changed_ends_a_sweep(cluster: dict[str, str], tmp_
     first = qbatch.sweep(**given, **asked)
     digest = hashlib.sha256(side.read_bytes()).hexdigest()
     record = json.loads((tmp_path / "runs" / "sweep.json").read_text())
-    assert record["logs"][0]["resources"] == {"path": str(side.resolve()), "sha256": digest}
+    side_facts = record["logs"][0]["resources"]
+    assert side_facts.pop("kinds")["GPUs"] > 0
+    assert side_facts == {"path": str(side.resolve()), "sha256": digest}
     assert (first.made, qbatch.sweep(**given, **asked).made) == (1, 0)
     side.write_text("".join(lines[:-1]))
     with pytest.raises(qbatch.InputError, match=r"side\.csv: has changed since the runs in .*"):

@@ -496,8 +496,8 @@ def queue_record(core: Core, queue: QueueState) -> QueueRecord:
     )
 
 
-def host_records(core: Core) -> list[HostRecord]:
-    """Return all hosts, in the order of the configuration.
+def host_records(core: Core, now: int) -> list[HostRecord]:
+    """Return all hosts at an instant, in the order of the configuration.
 
     A job that the policy has suspended keeps its memory there, but not its processors.
     """
@@ -529,7 +529,7 @@ def host_records(core: Core) -> list[HostRecord]:
             host: pool.machine.reservations[window.reservation].is_maintenance
             for window in pool.engine.windows
             for host in window.hosts
-            if window.begin <= core.now < window.end
+            if window.begin <= now < window.end
             and window.reservation < len(pool.machine.reservations)
         }
         reserved = [each.kept for each in pool.reservations if not each.is_over]

@@ -227,14 +227,14 @@ def hosts_for(pool: PoolState, request: Job, busy: dict[int, str], time: Time) -
     return tuple(sorted(found - {machine.server}))
 
 
-def record_of(core: Core, number: int, made: ReservationState) -> ReservationRecord:
-    """Return a reservation as it is shown."""
+def record_of(core: Core, number: int, made: ReservationState, now: int) -> ReservationRecord:
+    """Return a reservation as it is shown at an instant."""
     pool, kept = core.pools[number], made.kept
-    time = time_of(made, core.now)
+    time = time_of(made, now)
     if time is None:
         state = "over"
     else:
-        state = "running" if time.begin <= core.now else "confirmed"
+        state = "running" if time.begin <= now else "confirmed"
     hosts = [pool.machine.hosts[host] for host in kept.hosts]
     return ReservationRecord(
         name=kept.name,

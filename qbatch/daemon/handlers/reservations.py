@@ -87,7 +87,7 @@ def reserve(core: Core, actor: Actor, request: requests.Reserve) -> ReservationR
     if not request.name:
         core.next_sequence += 1
     core.happened("reserved", None, name)
-    return reservations.record_of(core, number, made)
+    return reservations.record_of(core, number, made, core.now)
 
 
 @handles(requests.Unreserve)

@@ -89,7 +89,7 @@ def host_status(
     service: Service, client: ConnectedClient, request: requests.HostStatus
 ) -> records.Hosts:
     """Show the named hosts, or all (pbsnodes)."""
-    hosts = {record.name: record for record in host_records(service.core)}
+    hosts = {record.name: record for record in host_records(service.core, service.now)}
     names = request.hosts or tuple(hosts)
     found = tuple(hosts[name] for name in names if name in hosts)
     unknown = [name[:80] for name in names if name not in hosts]
@@ -112,12 +112,12 @@ def reservation_status(
     if request.reservations:
         for name in request.reservations:
             try:
-                found.append(record_of(core, *find(core, name)))
+                found.append(record_of(core, *find(core, name), service.now))
             except Refusal as error:
                 errors.append(error.record)
     else:
         found = [
-            record_of(core, number, made)
+            record_of(core, number, made, service.now)
             for number, pool in enumerate(core.pools)
             for made in pool.reservations
             if not made.is_over

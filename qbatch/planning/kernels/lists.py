@@ -256,10 +256,11 @@ def known_to_wait(
     Since then nothing was given back, so reservations have stayed, and a job that did not fit over
     its estimate from then on does not fit from now on.  This does not hold if a running job should
     have ended, if a job may fit when less is free, or if it is not known that the last pass was one
-    on hosts.
+    on hosts.  A pass that stops at the first job that does not fit looks at few anyway.
     """
     old, is_tight = instant.scan_from - instant.head, False
-    is_plain = memory.order == FCFS and not memory.is_sticky and memory.weights[BYPASS] == 0.0
+    is_plain = memory.order == FCFS and not (memory.is_sticky or memory.is_stopping)
+    is_plain = is_plain and memory.weights[BYPASS] == 0.0
     is_late = instant.parts > 0 and parts[END, 0] <= instant.now
     if jobs.requests.of.shape[0] == 0 or not is_plain or is_late or has_windows(jobs):
         return 0

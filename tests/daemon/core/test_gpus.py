@@ -71,7 +71,7 @@ def test_hosts_show_what_they_have_and_what_jobs_have() -> None:
     bench = Bench(SITE)
     submit(bench, "select=1:ncpus=1:ngpus=3:nvme=1")
     bench.make_pass()
-    _, host, _ = host_records(bench.core)
+    _, host, _ = host_records(bench.core, bench.now)
     assert host.resources == {"gpu": 4, "gpu:a100": 4, "nvme": 2}
     assert host.resources_used == {"gpu": 3, "gpu:a100": 0, "nvme": 1}
     shown = {
@@ -179,7 +179,7 @@ def test_licences_are_of_the_whole_server() -> None:
     shown = record(bench, jobs[0])
     assert shown.exec_vnode == "(c1:ncpus=2)+(g1:ncpus=2)"
     assert shown.resources["matlab"] == "2"
-    assert [host.name for host in host_records(bench.core)] == ["c1", "g1", "g2"]
+    assert [host.name for host in host_records(bench.core, bench.now)] == ["c1", "g1", "g2"]
     again = Bench(LICENCES)
     again.core = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
     again.do(ALICE, Delete(jobs=(jobs[0],)))

@@ -470,7 +470,7 @@ def test_a_host_shows_that_it_is_reserved_or_in_maintenance_now() -> None:
     made(bench, ROOT, hosts=("n2",), is_maintenance=True)
 
     def states() -> list[str]:
-        return [host.state for host in host_records(bench.core)]
+        return [host.state for host in host_records(bench.core, bench.now)]
 
     bench.wait(99)
     assert states() == ["free"] * 4

@@ -87,9 +87,9 @@ def test_exec_host_exec_vnode_and_the_node_file_are_the_hosts_that_are_taken(
         exec_vnode,
         node_file.split(),
     )
-    taken = {host.name for host in host_records(bench.core) if host.cpus_used}
+    taken = {host.name for host in host_records(bench.core, bench.now) if host.cpus_used}
     assert taken == set(node_file.split())
-    states = {host.state for host in host_records(bench.core) if host.cpus_used}
+    states = {host.state for host in host_records(bench.core, bench.now) if host.cpus_used}
     assert ("job-exclusive" in states) == ("excl" in asked)
     bench.check()
 
