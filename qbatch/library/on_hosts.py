@@ -18,7 +18,7 @@ from qbatch.model.record import Schedule
 from qbatch.planning.partitions import partitions_of
 from qbatch.referee.reading import SiteFiles
 from qbatch.referee.site import CPUS, MEMORY, amounts_on_hosts, asked_on_hosts, capacities, parts_on
-from qbatch.reports.host_map import HostClass, HostLines, HostMap
+from qbatch.reports.host_use import HostClass, HostLines, HostMap
 from qbatch.reports.report.study import Replica
 from qbatch.workloads.resource_rows import ResourceRows, kinds_in, resources_of_jobs
 from qbatch.workloads.side_file import read_side_file

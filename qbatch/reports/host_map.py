@@ -6,9 +6,8 @@ over its time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from qbatch.model.machine import Reservation
 from qbatch.model.record import Int64Array, Schedule
 from qbatch.model.reservations import windows_of
 from qbatch.reports.gantt import edges_of
+from qbatch.reports.host_use import HostClass, HostLines, HostMap
 from qbatch.reports.plot_style import Canvas, PlotRange, TimeAxis, plain_text
 
 if TYPE_CHECKING:
@@ -27,35 +27,6 @@ _MOST_POLICIES = 6
 _COLUMNS = 480
 _LABELLED_MAX = 24
 _LETTERS = 24
-
-
-class HostLines(NamedTuple):
-    """What was in use: a line for each job on each of its hosts, from ``begin`` to ``end``."""
-
-    host: Int64Array
-    begin: Int64Array
-    end: Int64Array
-    amount: Int64Array
-
-
-class HostClass(NamedTuple):
-    """Equal hosts, by their indices: their names and what they have, in words."""
-
-    names: str
-    has: str
-    hosts: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True)
-class HostMap:
-    """What a heat map shows: a resource, what each host has of it, the classes of hosts, what was in
-    use in a schedule, and the reservations, which are hatched."""
-
-    resource: str
-    there: Int64Array
-    classes: Sequence[HostClass]
-    lines_of: Callable[[Schedule], HostLines]
-    reservations: Sequence[Reservation] = ()
 
 
 def host_map(view: PlotRange) -> Canvas:

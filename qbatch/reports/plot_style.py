@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from qbatch.reports.host_map import HostMap
+    from qbatch.reports.host_use import HostMap
 
 SUFFIXES = (".png", ".svg", ".pdf")
 """The file formats of pictures."""

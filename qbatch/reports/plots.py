@@ -12,7 +12,8 @@ from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import MICROSECONDS, LogClock
 from qbatch.reports.distributions import estimates, slowdown_by_size, wait_histogram
 from qbatch.reports.gantt import gantt
-from qbatch.reports.host_map import HostMap, host_map
+from qbatch.reports.host_map import host_map
+from qbatch.reports.host_use import HostMap
 from qbatch.reports.plot_style import Canvas, PlotRange, styled, zone_of
 from qbatch.reports.series import queue, utilisation
 from qbatch.results.result import Result
