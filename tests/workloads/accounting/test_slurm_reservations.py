@@ -55,7 +55,7 @@ def test_reservations_of_whole_nodes_are_read_and_others_are_named(tmp_path: Pat
         ),
     )
     assert remarks == [
-        "reservation cores: left out, it has no whole nodes",
+        f"reservation cores ({path}): left out, it has no whole nodes",
         "reservation m2: MAGNETIC does not count",
     ]
     machine = Machine(MACHINE.hosts, chunked=True, reservations=found)
