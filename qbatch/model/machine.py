@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from qbatch.model.job_class import JobClass, JobClassPair
+from qbatch.model.site import Site
 
 SERVER_NAME = "@server"
 """The name of the pseudo-host that holds the amounts of the whole server (licences)."""
@@ -23,8 +24,8 @@ SERVER_NAME = "@server"
 SHARED, EXCLUSIVE = SHARES = ("shared", "exclusive")
 """Whether jobs of a partition share hosts with others, or have them alone."""
 
-USUAL_TIER = 1
-"""The tier of a partition that names none, as in Slurm."""
+USUAL_TIER = USUAL_PRIORITY = 1
+"""The tier and the priority of a partition that names none, as in Slurm."""
 
 CPUS_BILLED, MEMORY_BILLED = "cpus", "memory_gb"
 """The names in ``billing`` of processors, and of memory in units of 2**30 bytes."""
@@ -86,7 +87,8 @@ class Partition(msgspec.Struct, frozen=True, omit_defaults=True):
     the most that a job may ask for, in microseconds, hosts and bytes (0: no limit). ``min_hosts``:
     the fewest hosts. ``share``: one of ``SHARES``.  ``tier``: list schedulers look at jobs of a
     higher one first.  ``billing``: what an hour of a unit of each resource costs (``CPUS_BILLED``,
-    ``MEMORY_BILLED`` and named resources); empty: a processor costs 1.
+    ``MEMORY_BILLED`` and named resources); empty: a processor costs 1.  ``priority``: its part of
+    the priority of its jobs.  ``qos``: the QOS with limits that hold for it; empty: none.
     """
 
     name: str
@@ -100,6 +102,8 @@ class Partition(msgspec.Struct, frozen=True, omit_defaults=True):
     share: str = SHARED
     tier: int = USUAL_TIER
     billing: tuple[tuple[str, float], ...] = ()
+    priority: int = USUAL_PRIORITY
+    qos: str = ""
 
 
 class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -129,7 +133,8 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
     ``single_host``: a job must be inside one host.  On a machine of one host it makes no
     difference. ``chunked``: a job is made of chunks, each inside one host, and memory counts on
     each host that has any. ``per_user``: how many jobs of one user may run at once; None: any
-    number. ``reservations``: times in which hosts are kept for some jobs.
+    number. ``reservations``: times in which hosts are kept for some jobs.  ``site``: what the site
+    decides beyond its hosts, None if the file does not say it.
 
     A machine with server-wide amounts has one more host, the last, without processors
     (:func:`server_host`).
@@ -143,6 +148,7 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
     per_user: int | None = None
     partitions: tuple[Partition, ...] = ()
     reservations: tuple[Reservation, ...] = ()
+    site: Site | None = None
 
     @cached_property
     def server(self) -> int:
@@ -245,7 +251,7 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
         for host in facts["hosts"]:
             if not host["features"]:
                 del host["features"]
-        for name in ("partitions", "reservations"):
+        for name in ("partitions", "reservations", "site"):
             if not facts[name]:
                 del facts[name]
         return facts

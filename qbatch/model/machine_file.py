@@ -23,6 +23,7 @@ from qbatch.model.machine import (
     fold_names,
     server_host,
 )
+from qbatch.model.site_file import ARRAYS, SINGLE, read_site, site_as_tables
 from qbatch.model.site_tables import (
     TABLES,
     read_partitions,
@@ -88,7 +89,8 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
         raise reader.error(
             "schema", 'must be 1 or 2; write "schema = 1" at the top', None, document
         )
-    reader.known_keys(document, (*_TOP_KEYS, *TABLES) if schema > 1 else _TOP_KEYS, "")
+    more = (*TABLES, *ARRAYS, *SINGLE) if schema > 1 else ()
+    reader.known_keys(document, (*_TOP_KEYS, *more), "")
     single_host = reader.boolean(document, "single_host")
     class_tables = text.tables("class", document)
     kinds = {
@@ -141,6 +143,7 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
             raise reader.error(key, text_of, None, document)
     amounts = [*(each for host in hosts for each in host.resources), *server]
     counted = list(dict.fromkeys(name for name, _ in amounts))
+    site = read_site(text, document, counted) if schema > 1 else None
     return Machine(
         (*hosts, server_host(server)) if server else tuple(hosts),
         single_host,
@@ -148,8 +151,9 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
         reader.text(document, "name", ""),
         chunked=schema > 1 and not single_host,
         per_user=per_user,
-        partitions=read_partitions(reader, partitions, known, counted),
+        partitions=read_partitions(reader, partitions, known, counted, site),
         reservations=read_reservations(reader, reservations, known),
+        site=site,
     )
 
 
@@ -159,7 +163,7 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
     inside = f"{table}." if table else ""
     lines = [f"[{table}]"] if table else []
     lines += _lines(
-        schema=2 if machine.chunked or machine.asks_for_hosts else 1,
+        schema=2 if machine.chunked or machine.asks_for_hosts or machine.site else 1,
         name=machine.name or None,
         single_host=machine.single_host,
         per_user=machine.per_user,
@@ -184,6 +188,10 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
                 )
     for name, values in site_tables(machine):
         lines += ["", f"[[{inside}{name}]]", *_lines(**values)]
+    for header, values in [] if machine.site is None else site_as_tables(machine.site):
+        brackets = header.count("[")
+        name = f"{'[' * brackets}{inside}{header.strip('[]')}{']' * brackets}"
+        lines += ["", name, *_lines(**values)]
     for each in machine.classes:
         lines += ["", f"[[{inside}class]]"]
         times = {
@@ -229,7 +237,11 @@ def _quoted(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{name} = {_quoted(each)}' for name, each in value.items())} }}"
+        pairs = (
+            f"{name if re.fullmatch(r'[A-Za-z0-9_-]+', name) else _quoted(name)} = {_quoted(each)}"
+            for name, each in value.items()
+        )
+        return f"{{ {', '.join(pairs)} }}"
     return msgspec.json.encode(value).decode()
 
 

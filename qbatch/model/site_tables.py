@@ -16,6 +16,7 @@ from qbatch.model.machine import (
     SERVER_NAME,
     SHARED,
     SHARES,
+    USUAL_PRIORITY,
     USUAL_TIER,
     Host,
     Machine,
@@ -25,6 +26,7 @@ from qbatch.model.machine import (
     memory_text,
     parse_memory,
 )
+from qbatch.model.site import Site
 from qbatch.model.table_reader import TableReader
 
 TABLES = ("resource", "partition", "reservation")
@@ -33,7 +35,7 @@ TABLES = ("resource", "partition", "reservation")
 _MOST_OF_A_RESOURCE = 2**60
 _RESOURCE_KEYS = ("name", "kind", "types", "total")
 _KINDS = ("host", "server")
-_PARTITION_KEYS = ("name", "hosts", "default", "times", "sizes", "share", "rank", "billing")
+_PARTITION_KEYS = ("name", "hosts", "default", "times", "sizes", "share", "rank", "billing", "qos")
 _TIMES, _SIZES = ("default", "max"), ("min_hosts", "max_hosts", "max_memory_per_cpu")
 _RESERVATION_KEYS = ("name", "hosts", "start", "duration", "repeat", "times", "users", "flags")
 _FLAGS = ("maint", "flex")
@@ -93,6 +95,7 @@ def read_partitions(
     tables: Sequence[dict[str, Any]],
     places: dict[str, int],
     resources: Sequence[str],
+    site: Site | None,
 ) -> tuple[Partition, ...]:
     """Return the partitions; ``places``: the indices of the hosts by name; ``resources``: the names
     of what hosts and the server have in addition to processors and memory."""
@@ -125,6 +128,10 @@ def read_partitions(
         tier = reader.whole(rank, "tier", 0)
         if tier is not None and tier > _MOST_TIER:
             raise reader.error("rank", f"tier {tier} is above {_MOST_TIER}", None, table)
+        priority, qos = reader.whole(rank, "priority", 0), reader.text(table, "qos", "")
+        if qos:
+            known = set() if site is None else {each.name for each in site.qos}
+            reader.check_known(table, "qos", [qos], known, "QOS")
         default, longest = reader.span(times, "default"), reader.span(times, "max")
         if longest and default > longest:
             raise reader.error("times", "the default is above the greatest", None, table)
@@ -145,12 +152,14 @@ def read_partitions(
                 share,
                 USUAL_TIER if tier is None else tier,
                 _billing(reader, table, resources),
+                USUAL_PRIORITY if priority is None else priority,
+                qos,
             )
         )
     return tuple(found)
 
 
-_INNER = (("times", _TIMES), ("sizes", _SIZES), ("rank", ("tier",)))
+_INNER = (("times", _TIMES), ("sizes", _SIZES), ("rank", ("tier", "priority")))
 
 
 def _billing(
@@ -254,8 +263,13 @@ def site_tables(machine: Machine) -> list[tuple[str, dict[str, Any]]]:
                     "times": {key: value for key, value in times.items() if value},
                     "sizes": {key: value for key, value in sizes.items() if value},
                     "share": each.share if each.share != SHARED else None,
-                    "rank": {"tier": each.tier} if each.tier != USUAL_TIER else {},
+                    "rank": {
+                        name: value
+                        for name, value in (("tier", each.tier), ("priority", each.priority))
+                        if value != USUAL_TIER
+                    },
                     "billing": dict(each.billing),
+                    "qos": each.qos or None,
                 },
             )
         )
