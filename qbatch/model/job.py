@@ -58,6 +58,16 @@ class JobRequest(msgspec.Struct, frozen=True, gc=False):
         return total
 
 
+class Charge(msgspec.Struct, frozen=True, gc=False):
+    """The user, the account and the QOS of a job of a log, by their names at the site: fields of
+    :class:`Job`."""
+
+    owner: str = ""
+    account: str = ""
+    qos: str = ""
+    nice: int = 0
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """A submission.  Times in microseconds, memory in bytes, -1 for an absent user, group or queue.
 
@@ -85,6 +95,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     such as ``("gpu", 2)``.  ``partitions``: names of the partitions of the machine on which it may
     run; none named: the default partition, or every host if there is none.  ``reservation``: the name
     of the reservation of the machine inside which it runs; empty: outside all.
+
+    ``owner``, ``account``, ``qos``: names of its user, of the account that is charged and of its
+    quality of service, as the site has them (:mod:`qbatch.model.site`); empty: not said.  ``nice``: by
+    how much its user lowers its priority.
     """
 
     row: int = -1
@@ -111,3 +125,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     resources: tuple[tuple[str, int], ...] = ()
     partitions: tuple[str, ...] = ()
     reservation: str = ""
+    owner: str = ""
+    account: str = ""
+    qos: str = ""
+    nice: int = 0

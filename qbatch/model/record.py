@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 from numpy.typing import NDArray
 
-from qbatch.model.job import JobRequest
+from qbatch.model.job import Charge, JobRequest
 from qbatch.model.spans import Spans, queued_again, rows_in_pieces, with_pieces
 
 Int64Array = NDArray[np.int64]
@@ -72,7 +72,8 @@ class Workload:
     default).  ``resources``: the requests of named resources (:class:`qbatch.model.machine.Host`),
     a column for each that any job asks for.  ``requests``: what jobs ask for in chunks, and
     ``request`` the index of each job's, -1 for none (the default); ``procs``, ``memory`` and
-    ``resources`` are then their sums.
+    ``resources`` are then their sums.  ``charges``: users, accounts and QOS by name, each different,
+    and ``charge`` the index of each job's, -1 for none (the default).
     """
 
     name: str
@@ -101,9 +102,11 @@ class Workload:
     resources: dict[str, Int64Array] = field(default_factory=dict)
     requests: tuple[JobRequest, ...] = ()
     request: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
+    charges: tuple[Charge, ...] = ()
+    charge: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __post_init__(self) -> None:
-        for name in ("used_memory", "deadline", "parent", "request"):
+        for name in ("used_memory", "deadline", "parent", "request", "charge"):
             if len(getattr(self, name)) == 0 and len(self.submit):
                 object.__setattr__(self, name, np.broadcast_to(np.int64(-1), len(self.submit)))
 
@@ -151,6 +154,7 @@ WORKLOAD_COLUMNS = (
     "deadline",
     "parent",
     "request",
+    "charge",
 )
 """The columns of a workload, without those of named resources."""
 

@@ -152,6 +152,8 @@ def prepare(
         columns = {
             "requests": requests,
             "request": of,
+            "charges": resources.charges,
+            "charge": resources.charge[rows] if resources.charges else resources.charge,
             "resources": {
                 name: _of_requests(
                     resources, [each.resources.get(name, 0) for each in requests], 0 * of, of

@@ -174,6 +174,15 @@ def arrivals_of(
                 partitions=asked.partitions,
                 reservation=asked.reservation,
             )
+        if work.charges and (charged := int(work.charge[places[place - row]])) >= 0:
+            charge = work.charges[charged]
+            job = msgspec.structs.replace(
+                job,
+                owner=charge.owner,
+                account=charge.account,
+                qos=charge.qos,
+                nice=charge.nice,
+            )
         yield Arrival(job, run, used)
 
 

@@ -6,6 +6,7 @@ It is CSV with a header.  ``job`` names a job of the log; a job without a row ke
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -14,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from qbatch.model.errors import InputError, suggestion
-from qbatch.model.job import FREE, PLACINGS, SCATTER, SERVER, ChunkRequest, JobRequest
+from qbatch.model.job import FREE, PLACINGS, SCATTER, SERVER, Charge, ChunkRequest, JobRequest
 from qbatch.model.machine import parse_memory
 from qbatch.model.record import BoolArray, Int64Array
 from qbatch.workloads import left_out
@@ -39,18 +40,20 @@ REQUEST_COLUMNS = (
 )
 """The columns that an import fills from a job's records."""
 
-COLUMNS = ("job", *REQUEST_COLUMNS, "suspended")
-"""The columns that count; ``job`` and ``nodes`` are required.  The last three say what really
-happened, which a policy does not see (``qbatch verify`` does)."""
+COLUMNS = ("job", *REQUEST_COLUMNS, "suspended", "user", "account", "qos", "nice")
+"""The columns that count; ``job`` and ``nodes`` are required.  ``hosts``, ``spread`` and
+``suspended`` say what really happened, which a policy does not see (``qbatch verify`` does)."""
 
 UNKNOWN = "unknown"
 """The value of ``spread`` of a job that may have had other amounts on each of its hosts than its
 line says, with the same sum."""
 
-NOT_COUNTED = ("qos", "account", "eligible", "priority")
+NOT_COUNTED = ("eligible", "priority")
 """Columns of the specification that a replay does not use yet."""
 
 _MOST = 2**31 - 1
+_NO_CHARGE = Charge()
+_NO_ROWS = np.empty(0, np.int64)
 
 
 def side_file_of(log: str) -> str:
@@ -66,7 +69,8 @@ class ResourceRows(NamedTuple):
     ``sha256``: of its bytes.  ``hosts``: by row of the log, the hosts on which the job really ran,
     as ``n[01-02]``; only for rows that name some.  ``is_spread_unknown``: the rows of which the
     amounts on each host are unknown.  ``suspended``: by row of the log, for how many seconds the
-    job was suspended; None if no column says that."""
+    job was suspended; None if no column says that.  ``charges``: users, accounts and QOS by name,
+    each different, and ``charge`` by row of the log the index of the job's, -1 for none."""
 
     requests: tuple[JobRequest, ...]
     of: Int64Array
@@ -76,6 +80,8 @@ class ResourceRows(NamedTuple):
     hosts: Mapping[int, str]
     is_spread_unknown: BoolArray
     suspended: Int64Array | None
+    charges: tuple[Charge, ...] = ()
+    charge: Int64Array = _NO_ROWS
 
 
 def kinds_of(rows: ResourceRows) -> dict[str, int]:
@@ -138,6 +144,7 @@ def resources_of_jobs(
     _check_header(path, header)
     places = {number: row for row, number in enumerate(numbers.tolist())}
     of, known = np.full(len(numbers), -1, np.int64), dict[JobRequest, int]()
+    charge, charges = np.full(len(numbers), -1, np.int64), dict[Charge, int]()
     not_counted = dict.fromkeys((name for name in NOT_COUNTED if name in header), 0)
     hosts: dict[int, str] = {}
     is_spread_unknown = np.zeros(len(numbers), np.bool_)
@@ -154,9 +161,12 @@ def resources_of_jobs(
         if spread not in ("", UNKNOWN):
             raise InputError(f"{line}: spread {spread[:40]!r} is neither empty nor {UNKNOWN}")
         pause = _whole(values, "suspended", 0, line, default=0)
+        charged = _charge(values, line)
         if place < 0:
             continue
         of[place] = known.setdefault(request, len(known))
+        if charged is not None:
+            charge[place] = charges.setdefault(charged, len(charges))
         for column in not_counted:
             not_counted[column] += values[column] not in ("", "0")
         if values.get("hosts"):
@@ -165,7 +175,16 @@ def resources_of_jobs(
         if suspended is not None:
             suspended[place] = pause
     return ResourceRows(
-        tuple(known), of, not_counted, path, sha256, hosts, is_spread_unknown, suspended
+        tuple(known),
+        of,
+        not_counted,
+        path,
+        sha256,
+        hosts,
+        is_spread_unknown,
+        suspended,
+        tuple(charges),
+        charge,
     )
 
 
@@ -181,6 +200,7 @@ def resources_of(rows: ResourceRows, log: Log, made: Log) -> ResourceRows:
     hosts = {new: rows.hosts[old] for new, old in enumerate(places.tolist()) if old in rows.hosts}
     return rows._replace(
         of=rows.of[places],
+        charge=rows.charge[places] if rows.charges else rows.charge,
         hosts=hosts,
         is_spread_unknown=rows.is_spread_unknown[places],
         suspended=None if rows.suspended is None else rows.suspended[places],
@@ -290,6 +310,16 @@ def _request(values: dict[str, str], line: str) -> JobRequest:
         partitions,
         values.get("reservation", ""),
     )
+
+
+def _charge(values: dict[str, str], line: str) -> Charge | None:
+    """Return the user, the account and the QOS of a line, None if it names none."""
+    text = values.get("nice", "") or "0"
+    if not re.fullmatch(r"-?\d{1,10}", text, re.ASCII):
+        raise InputError(f"{line}: nice {text[:40]!r} is not a whole number")
+    user, account, qos = (values.get(name, "") for name in ("user", "account", "qos"))
+    charge = Charge(user, account, qos, int(text))
+    return None if charge == _NO_CHARGE else charge
 
 
 def _amounts(values: dict[str, str], column: str, line: str) -> tuple[tuple[str, int], ...]:

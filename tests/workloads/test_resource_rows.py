@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from qbatch.model.errors import InputError
-from qbatch.model.job import FREE, SCATTER, ChunkRequest, JobRequest
+from qbatch.model.job import FREE, SCATTER, Charge, ChunkRequest, JobRequest
 from qbatch.workloads import Log, read_log
 from qbatch.workloads.resource_rows import read_resources, resources_of_jobs
 
@@ -29,10 +29,10 @@ def test_rows_become_requests_and_equal_rows_share_one(log: Log, tmp_path: Path)
     file = tmp_path / "side.csv"
     file.write_text(
         "job,nodes,cpus_per_node,memory_per_node,gpus_per_node,gpu_type,features,partitions,"
-        "exclusive,qos\n"
-        '9,2,4,8GB,2,a100,ib&nvme,"gpu,long",1,high\n'
-        '7,2,4,8GB,2,a100,ib&nvme,"gpu,long",1,\n'
-        "8,1,,,,,,,,\n"
+        "exclusive,priority,user,account,qos,nice\n"
+        '9,2,4,8GB,2,a100,ib&nvme,"gpu,long",1,7,ann,physics,high,-5\n'
+        '7,2,4,8GB,2,a100,ib&nvme,"gpu,long",1,,ann,physics,high,-5\n'
+        "8,1,,,,,,,,,,,,\n"
     )
     found = read_resources(str(file), log)
     gpus = (("gpu", 2), ("gpu:a100", 2))
@@ -44,7 +44,9 @@ def test_rows_become_requests_and_equal_rows_share_one(log: Log, tmp_path: Path)
     assert found.of.tolist() == [0, 1, 0]
     assert found.requests[0].procs == 8
     assert found.requests[0].resources == {"gpu": 4, "gpu:a100": 4}
-    assert found.not_counted == {"qos": 1}
+    assert found.not_counted == {"priority": 1}
+    assert found.charges == (Charge("ann", "physics", "high", -5),)
+    assert found.charge.tolist() == [0, -1, 0]
 
 
 @pytest.mark.parametrize(

@@ -258,7 +258,10 @@ def import_files(
             ),
         },
     }
-    requests = tuple((*job.request, str(job.suspended)) if job.request else () for job in jobs)
+    requests = tuple(
+        (*job.request, str(job.suspended), *_charged(job, options)) if job.request else ()
+        for job in jobs
+    )
     return Imported(log, document, seen, requests)
 
 
@@ -337,3 +340,10 @@ def listed_reasons(counts: Reasons) -> list[dict[str, Any]]:
         {"reason": reason, "count": each.count, "first": readable(each.first)}
         for reason, each in worst_first
     ]
+
+
+def _charged(job: AccountingRecord, options: ImportOptions) -> tuple[str, ...]:
+    """Return the cells of a job's user, account, QOS and nice value; an anonymous log has none."""
+    if options.is_anonymous:
+        return "", "", "", ""
+    return readable(job.user), readable(job.account), readable(job.qos), str(job.nice or "")

@@ -97,6 +97,8 @@ class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
     hosts: tuple[tuple[str, int], ...] = ()
     asks: Asks = ()
     request: tuple[str, ...] = ()
+    qos: str = ""
+    nice: int = 0
     priority: int = ABSENT
     cluster: str = ""
     run: int = ABSENT

@@ -98,6 +98,7 @@ _IN_THE_LOG = frozenset(("cpu", "mem", "node", "billing", "energy", "pages", "vm
 column."""
 
 _RESERVATION = re.compile(r"(?<!\S)--reservation[= ]([\w.-]+)")
+_NICE = re.compile(r"(?<!\S)--nice(?:=(-?\d{1,10}))?(?!\S)")
 _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?![\w-])")
 _OF_ONE_USER = re.compile(r"(?<!\S)--exclusive=(?:user|mcs)\b")
 _TASKS = re.compile(r"(?<!\S)(?:--ntasks[= ]|-n ?)(\d{1,9})(?!\S)", re.ASCII)
@@ -220,6 +221,9 @@ def _job(
             row.get("nodelist", "").strip(),
         )
         record.request += (_spread(record, row),) if record.request else ()
+        record.qos = word("qos")
+        found_nice = _NICE.search(row.get("submitline", ""))
+        record.nice = int(found_nice[1] or 100) if found_nice else 0
         if _CHOICE.search(row.get("constraints", "")):
             counts.adjusted.add(
                 "a choice of features (a|b): its line of resources names none", record.place

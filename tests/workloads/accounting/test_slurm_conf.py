@@ -147,11 +147,12 @@ def test_sacct_gives_a_side_file_that_replays_on_the_site(
     rows = list(csv.reader(Path(side).read_text().splitlines()))[1:]
     assert rows == [
         ["1", "2", "4", str(8 * GIB), "1", "a100", "", "ib&avx", "long", "0", "", "", "r1"]
-        + ["n[01-02]", "unknown", "0"],
+        + ["n[01-02]", "unknown", "0", "ann", "", "", ""],
         # Of a choice of features none is named; 12 processors went to two nodes.
         ["2", "2", "6", str(500 * 2**20), "0", "", "", "", "all", "1", "", "", "r2"]
-        + ["n[01-02]", "unknown", "0"],
-        ["3", "1", "2", "0", "0", "", "", "", "", "0", "", "matlab=3", "", "x1", "", "0"],
+        + ["n[01-02]", "unknown", "0", "ann", "", "", ""],
+        ["3", "1", "2", "0", "0", "", "", "", "", "0", "", "matlab=3", "", "x1", "", "0"]
+        + ["bob", "", "", ""],
     ]
     assert read_resources(side, read_log(log)).of.tolist() == [0, 1, 2]
     replay = ("replay", log, "--machine", machine, "--resources", side, "-p", "easy", "--audit")
