@@ -169,13 +169,15 @@ def host_map_of(machine: Machine, resource: str) -> HostMap:
     for place, host in enumerate(machine.real_hosts):
         kinds.setdefault(msgspec.structs.replace(host, name=""), []).append(place)
     classes = []
-    for host, places in kinds.items():
+    racks = list(dict.fromkeys(host.rack for host in kinds))
+    for host, places in sorted(kinds.items(), key=lambda pair: racks.index(pair[0].rack)):
         names = ",".join(fold_names([machine.hosts[place].name for place in places]))
         typed = {name.partition(":")[0] for name, _ in host.resources if ":" in name}
         amounts = ", ".join(
             f"{amount} {name}" for name, amount in host.resources if name not in typed
         )
-        classes.append(HostClass(names, amounts or f"{host.cpus} processors", places))
+        has = amounts or f"{host.cpus} processors"
+        classes.append(HostClass(names, has, places, host.rack))
 
     def lines_of(ran: Schedule) -> HostLines:
         on_hosts = held_on_hosts(ran, machine)
