@@ -66,6 +66,7 @@ _CLASS_KEYS = (
     "goes_first",
 )
 _KINDS = ("time", "size")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _TOP_KEYS = ("schema", "name", "single_host", "per_user", "host", "class")
 
 
@@ -232,7 +233,10 @@ def _quoted(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{name} = {_quoted(each)}' for name, each in value.items())} }}"
+        pairs = (
+            (name if _BARE.fullmatch(name) else _quoted(name), each) for name, each in value.items()
+        )
+        return f"{{ {', '.join(f'{name} = {_quoted(each)}' for name, each in pairs)} }}"
     return msgspec.json.encode(value).decode()
 
 
