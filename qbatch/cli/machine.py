@@ -3,7 +3,9 @@ amounts of the server and reservations."""
 
 from __future__ import annotations
 
+import io
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
 app = command_group("Check a machine file, and show what qbatch understood.")
 
 SCHEMA = "qbatch.machine/1"
-_WIDE = 64
-_BARS = "▁▂▃▄▅▆▇█"
 
 FileArgument = Annotated[
     str, typer.Argument(metavar="FILE", help="Machine file (TOML), or the name of a shipped one.")
@@ -39,7 +39,7 @@ def show(
     file: FileArgument,
     as_json: Annotated[bool, typer.Option("--json", help=f"Print JSON (schema {SCHEMA}).")] = False,
 ) -> None:
-    """Show the hosts, partitions and reservations of a machine file, with a picture of the hosts."""
+    """Show the hosts, partitions and reservations of a machine file, with a picture of the racks."""
     from qbatch.workloads.machines import load_machine
 
     machine = load_machine(file)
@@ -60,7 +60,8 @@ def show(
     if machine.reservations:
         typer.echo("")
         _print_reservations(machine)
-    typer.echo("\n" + "\n".join(_picture(machine)))
+    typer.echo("")
+    _print_racks(machine)
 
 
 def _in_words(machine: Machine) -> str:
@@ -174,12 +175,44 @@ def _print_reservations(machine: Machine) -> None:
     print_table("Reservations", headings, rows, left=4)
 
 
-def _picture(machine: Machine) -> Iterator[str]:
-    """Yield a row of hosts for each kind, 64 in a line: the height is the number of processors."""
-    widest = max((host.cpus for host in machine.real_hosts), default=1)
-    width = max((len(names) for names, _, _ in _alike(machine.real_hosts)), default=0)
-    for names, host, count in _alike(machine.real_hosts):
-        bar = _BARS[(host.cpus * len(_BARS) - 1) // widest]
-        for first in range(0, count, _WIDE):
-            head = names if first == 0 else ""
-            yield f"{head:<{min(width, 24)}}  {bar * min(_WIDE, count - first)}".rstrip()
+def _print_racks(machine: Machine) -> None:
+    """Print a box for each rack, with its hosts; without racks, for each kind of equal hosts."""
+    from msgspec.structs import replace
+    from rich import box
+    from rich.columns import Columns
+    from rich.console import Console
+    from rich.panel import Panel
+    from rich.text import Text
+
+    boxes: dict[str, dict[Host, list[Host]]] = {}
+    has_racks = any(host.rack for host in machine.real_hosts)
+    for host in machine.real_hosts:
+        kind = replace(host, name="")
+        rack = (host.rack or "no rack") if has_racks else str(kind)
+        boxes.setdefault(rack, {}).setdefault(kind, []).append(host)
+    panels = [
+        Panel(
+            Text(
+                "\n".join(line for kind, hosts in kinds.items() for line in _in_a_box(kind, hosts))
+            ),
+            title=Text(rack) if has_racks else None,
+            title_align="left",
+            box=box.SQUARE,
+            expand=False,
+        )
+        for rack, kinds in boxes.items()
+    ]
+    text = io.StringIO()
+    Console(file=text, width=shutil.get_terminal_size().columns).print(Columns(panels))
+    typer.echo("\n".join(line.rstrip() for line in text.getvalue().splitlines()))
+
+
+def _in_a_box(kind: Host, hosts: Sequence[Host]) -> Iterator[str]:
+    """Yield the names of equal hosts, and what each of them has."""
+    from qbatch.model.machine import fold_names, memory_text
+
+    typed = {name.partition(":")[0] for name, _ in kind.resources if ":" in name}
+    parts = [f"{kind.cpus} cpus", *([memory_text(kind.memory)] if kind.memory else [])]
+    parts += [f"{amount} {name}" for name, amount in kind.resources if name not in typed]
+    yield ",".join(fold_names([host.name for host in hosts]))
+    yield ("each " if len(hosts) > 1 else "") + ", ".join(parts)

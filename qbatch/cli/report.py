@@ -37,7 +37,8 @@ def report(
     machine: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Check a log's schedule: machine file; goes with --resources."
+            metavar="FILE",
+            help="Show its hosts, and check a log's schedule: machine file; goes with --resources.",
         ),
     ] = None,
     resources: Annotated[
@@ -47,6 +48,7 @@ def report(
 ) -> None:
     """Write one HTML page about results or a sweep: tables, every job on a time axis, differences,
     and the commands."""
+    from qbatch.library.on_hosts import on_machine
     from qbatch.library.sides import checks_of
     from qbatch.referee.reading import site_files
     from qbatch.reports.report.page import Wishes, render
@@ -80,14 +82,11 @@ def report(
     else:
         site = site_files(machine, resources, procs)
         checks = checks_of(results, site)
-        if site is not None and not checks:
-            raise UsageError(
-                "--machine and --resources are about a log with its own waits; name one, or leave "
-                "them out"
-            )
         study = gather(results, policies=policy or [], procs=procs, checks=checks)
         study = with_baseline(study, baseline)
-        notes, text = list(study.notes), render(study, Wishes(title, confidence, command))
+        notes = list(study.notes)
+        of_site = None if site is None else on_machine(study, site)
+        text = render(study, Wishes(title, confidence, command), of_site)
         jobs = max(int(schedule.ran.sum()) for schedule in study.first.result.schedules)
         what = f"{jobs:,} jobs, {', '.join(study.policies)}"
     page = text.encode(errors="backslashreplace")

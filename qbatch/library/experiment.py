@@ -17,9 +17,8 @@ import msgspec
 import numpy as np
 
 from qbatch.distribution import __version__
-from qbatch.library.on_hosts import resource_facts
+from qbatch.library.on_hosts import reservation_records, use_facts
 from qbatch.metrics import breakdown, measure
-from qbatch.metrics.resources import billed_hours
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
@@ -339,9 +338,7 @@ def document_of(
             "rejected": rejected,
             "metrics": measure(schedule),
         }
-        result |= resource_facts(schedule, machine)
-        if charged := billed_hours(schedule, machine):
-            result["billed"] = [each._asdict() for each in charged]
+        result |= use_facts(schedule, machine)
         for key in by:
             groups = [
                 {"label": g.label, "jobs": g.jobs, "metrics": g.metrics}
@@ -366,6 +363,7 @@ def document_of(
             "single_host": machine.single_host,
             "one_pool": machine.is_one_pool,
             **hosts,
+            **_of_site(machine),
         },
         "machine_digest": machine.digest,
         "options": msgspec.to_builtins(options),
@@ -376,6 +374,17 @@ def document_of(
         **facts,
         "results": results,
     }
+
+
+def _of_site(machine: Machine) -> dict[str, Any]:
+    """Return the names of the partitions and the tables of the reservations of a machine, where there
+    are any."""
+    found: dict[str, Any] = {}
+    if machine.partitions:
+        found["partitions"] = [each.name for each in machine.partitions]
+    if machine.reservations:
+        found["reservations"] = reservation_records(machine)
+    return found
 
 
 def log_facts(log: Log, work: Workload) -> dict[str, Any]:

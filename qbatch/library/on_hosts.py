@@ -10,18 +10,22 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from qbatch.metrics.resources import OnHosts, Shapes, partition_use, resource_use
+from qbatch.metrics.resources import OnHosts, Shapes, billed_hours, partition_use, resource_use
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.model.job import SCATTER, SERVER, JobRequest
 from qbatch.model.machine import EXCLUSIVE, Host, Machine, fold_names
 from qbatch.model.record import Schedule
+from qbatch.model.site_tables import site_tables
 from qbatch.planning.partitions import partitions_of
 from qbatch.referee.reading import SiteFiles
 from qbatch.referee.site import CPUS, MEMORY, amounts_on_hosts, asked_on_hosts, capacities, parts_on
 from qbatch.reports.host_use import HostClass, HostLines, HostMap
-from qbatch.reports.report.study import Replica
+from qbatch.reports.report.study import OnMachine, Replica, ReportStudy
 from qbatch.workloads.resource_rows import ResourceRows, kinds_in, resources_of_jobs
 from qbatch.workloads.side_file import read_side_file
+
+_MOST_MAPS = 4
+"""Maps of hosts on a page: of processors, and of the first resources."""
 
 
 def on_site(replica: Replica, site: SiteFiles) -> Replica:
@@ -169,13 +173,15 @@ def host_map_of(machine: Machine, resource: str) -> HostMap:
     for place, host in enumerate(machine.real_hosts):
         kinds.setdefault(msgspec.structs.replace(host, name=""), []).append(place)
     classes = []
-    for host, places in kinds.items():
+    racks = list(dict.fromkeys(host.rack for host in kinds))
+    for host, places in sorted(kinds.items(), key=lambda pair: racks.index(pair[0].rack)):
         names = ",".join(fold_names([machine.hosts[place].name for place in places]))
         typed = {name.partition(":")[0] for name, _ in host.resources if ":" in name}
         amounts = ", ".join(
             f"{amount} {name}" for name, amount in host.resources if name not in typed
         )
-        classes.append(HostClass(names, amounts or f"{host.cpus} processors", places))
+        has = amounts or f"{host.cpus} processors"
+        classes.append(HostClass(names, has, places, host.rack))
 
     def lines_of(ran: Schedule) -> HostLines:
         on_hosts = held_on_hosts(ran, machine)
@@ -209,6 +215,47 @@ def resource_facts(schedule: Schedule, machine: Machine) -> dict[str, Any]:
         if on_hosts.unsure:
             facts["unsure_on_hosts"] = on_hosts.unsure
     return facts
+
+
+def use_facts(schedule: Schedule, machine: Machine) -> dict[str, Any]:
+    """Return the facts of :func:`resource_facts`, and the billed hours."""
+    facts = resource_facts(schedule, machine)
+    if charged := billed_hours(schedule, machine):
+        facts["billed"] = [each._asdict() for each in charged]
+    return facts
+
+
+def reservation_records(machine: Machine) -> list[dict[str, Any]]:
+    """Return the tables of the reservations of a machine, for a record in JSON."""
+    records = []
+    for name, values in site_tables(machine):
+        if name == "reservation":
+            start = values["start"]
+            is_number = isinstance(start, float)
+            shown = values | {"start": start if is_number else start.isoformat()}
+            records.append({key: value for key, value in shown.items() if value is not None})
+    return records
+
+
+def on_machine(study: ReportStudy, site: SiteFiles) -> OnMachine:
+    """Return what a machine file and a side file add to a page about results.
+
+    Raises:
+        InputError: the side file cannot be read.
+    """
+    replica, machine = on_site(study.first, site), site.machine
+    schedules = replica.result.schedules
+    placed = tuple(each for each in schedules if held_on_hosts(each, machine) is not None)
+    named = [name for name in machine.resources if ":" not in name]
+    shown = [CPUS, *(name for name in named if capacities(machine, name) is not None)]
+    return OnMachine(
+        {each.policy: use_facts(each, machine) for each in schedules},
+        [host_map_of(machine, name) for name in shown[:_MOST_MAPS]],
+        replace(replica.result, schedules=placed) if placed else None,
+        reservation_records(machine),
+        bool(machine.partitions),
+        remarks(replica, site),
+    )
 
 
 def _shapes(machine: Machine, requests: tuple[JobRequest, ...]) -> Shapes:

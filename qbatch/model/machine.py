@@ -54,7 +54,8 @@ class Host(msgspec.Struct, frozen=True):
     ``serves``: names of the classes that it runs, the most urgent first; empty: every class, with
     equal rank. ``limits``: pairs of the name of a class and how many of its jobs may run here at
     once. ``resources``: named amounts in addition to processors and memory, such as ``("gpu", 2)``;
-    it has none of the others.  ``features``: what a job may ask its hosts to have.
+    it has none of the others.  ``features``: what a job may ask its hosts to have. ``rack``: where
+    the host stands, for pictures only; empty: not known.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Host(msgspec.Struct, frozen=True):
     limits: tuple[tuple[str, int], ...] = ()
     resources: tuple[tuple[str, int], ...] = ()
     features: tuple[str, ...] = ()
+    rack: str = ""
 
     def could_hold(
         self, procs: int, memory: int, resources: tuple[tuple[str, int], ...] = ()
@@ -236,21 +238,24 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def digest(self) -> str:
         """A short hash of everything that can affect a decision: all but the names of the machine
-        and its hosts."""
+        and its hosts, and the racks."""
         facts = self.facts()
         for host in facts["hosts"]:
             host["name"] = ""
+            host.pop("rack", None)
             if not host["resources"]:  # keeps the digest of results from before hosts had any
                 del host["resources"]
         return hashlib.sha256(msgspec.json.encode(facts | {"name": ""})).hexdigest()[:16]
 
     def facts(self) -> dict[str, Any]:
-        """Return everything about the machine as plain values, without features and partitions if
-        there are none: results and snapshots of before they existed have the same facts."""
+        """Return everything about the machine as plain values, without features, racks and
+        partitions if there are none: results and snapshots of before they existed have the same
+        facts."""
         facts: dict[str, Any] = msgspec.to_builtins(self)
         for host in facts["hosts"]:
-            if not host["features"]:
-                del host["features"]
+            for name in ("features", "rack"):
+                if not host[name]:
+                    del host[name]
         for name in ("partitions", "reservations", "site"):
             if not facts[name]:
                 del facts[name]

@@ -67,6 +67,7 @@ _CLASS_KEYS = (
     "goes_first",
 )
 _KINDS = ("time", "size")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _TOP_KEYS = ("schema", "name", "single_host", "per_user", "host", "class")
 
 
@@ -162,8 +163,10 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
     is one."""
     inside = f"{table}." if table else ""
     lines = [f"[{table}]"] if table else []
+    has_racks = any(host.rack for host in machine.hosts)
+    is_second = machine.chunked or machine.asks_for_hosts or has_racks or machine.site
     lines += _lines(
-        schema=2 if machine.chunked or machine.asks_for_hosts or machine.site else 1,
+        schema=2 if is_second else 1,
         name=machine.name or None,
         single_host=machine.single_host,
         per_user=machine.per_user,
@@ -177,6 +180,7 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
             pool=host.pool,
             serves=host.serves or None,
             features=host.features or None,
+            rack=host.rack or None,
         )
         typed = {name.partition(":")[0] for name, _ in host.resources if ":" in name}
         resources = tuple(pair for pair in host.resources if pair[0] not in typed)
@@ -238,10 +242,9 @@ def _quoted(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, dict):
         pairs = (
-            f"{name if re.fullmatch(r'[A-Za-z0-9_-]+', name) else _quoted(name)} = {_quoted(each)}"
-            for name, each in value.items()
+            (name if _BARE.fullmatch(name) else _quoted(name), each) for name, each in value.items()
         )
-        return f"{{ {', '.join(pairs)} }}"
+        return f"{{ {', '.join(f'{name} = {_quoted(each)}' for name, each in pairs)} }}"
     return msgspec.json.encode(value).decode()
 
 
@@ -251,7 +254,7 @@ class _MachineReader(TableReader):
     def hosts(self, table: dict[str, Any], classes: dict[str, Any], schema: int) -> list[Host]:
         """Return the hosts of one [[host]] table; ``classes``: the kind of each class by its
         name."""
-        known = (*_HOST_KEYS, "features", "weight") if schema > 1 else _HOST_KEYS
+        known = (*_HOST_KEYS, "features", "weight", "rack") if schema > 1 else _HOST_KEYS
         self.known_keys(table, known, " in [[host]]")
         name = table.get("name")
         if not isinstance(name, str) or not name:
@@ -290,6 +293,7 @@ class _MachineReader(TableReader):
                 limits,
                 self.resources(table, has_types=schema > 1),
                 self.features(table),
+                self.rack(table),
             )
             for each in names
         ]
@@ -304,6 +308,14 @@ class _MachineReader(TableReader):
                 text = f"{name!r} is not a feature; write a name without blanks, in quotes"
                 raise self.error("features", text, str(name), table)
         return tuple(listed)
+
+    def rack(self, table: dict[str, Any]) -> str:
+        """Return the name of the rack of hosts, empty if the key is absent."""
+        rack = self.text(table, "rack", "")
+        if "rack" in table and not rack.strip():
+            text = 'is empty; write a name, such as rack = "r1", or leave it out'
+            raise self.error("rack", text, None, table)
+        return rack
 
     def limits(self, table: dict[str, Any], classes: set[str]) -> tuple[tuple[str, int], ...]:
         limits = table.get("limits", {})

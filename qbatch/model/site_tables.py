@@ -40,7 +40,7 @@ _TIMES, _SIZES = ("default", "max"), ("min_hosts", "max_hosts", "max_memory_per_
 _RESERVATION_KEYS = ("name", "hosts", "start", "duration", "repeat", "times", "users", "flags")
 _FLAGS = ("maint", "flex")
 _BY_USER = "user"
-_MOST_TIER, _MOST_WEIGHT = 65_533, 1e9
+MOST_TIER, MOST_WEIGHT = 65_533, 1e9
 _SECOND = 1_000_000
 
 
@@ -126,8 +126,8 @@ def read_partitions(
         if most and fewest > most:
             raise reader.error("sizes", f"{fewest} hosts at least and {most} at most", None, table)
         tier = reader.whole(rank, "tier", 0)
-        if tier is not None and tier > _MOST_TIER:
-            raise reader.error("rank", f"tier {tier} is above {_MOST_TIER}", None, table)
+        if tier is not None and tier > MOST_TIER:
+            raise reader.error("rank", f"tier {tier} is above {MOST_TIER}", None, table)
         priority, qos = reader.whole(rank, "priority", 0), reader.text(table, "qos", "")
         if qos:
             known = set() if site is None else {each.name for each in site.qos}
@@ -169,8 +169,8 @@ def _billing(
     weights = _inner(reader, table, "billing", (CPUS_BILLED, MEMORY_BILLED, *resources))
     for name, weight in weights.items():
         is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if not is_number or not 0 <= weight <= _MOST_WEIGHT:
-            text = f"{name} = {weight!r} is not a number from 0 to {_MOST_WEIGHT:g}"
+        if not is_number or not 0 <= weight <= MOST_WEIGHT:
+            text = f"{name} = {weight!r} is not a number from 0 to {MOST_WEIGHT:g}"
             raise reader.error("billing", text, None, table)
     return tuple((name, float(weight)) for name, weight in weights.items())
 

@@ -1,12 +1,13 @@
 """Heat maps of hosts: how much of a resource of each host was in use over time.
 
-Hosts stand below each other by class, that is with equal hosts together.  Each pixel is the mean
-over its time.
+Hosts stand below each other by rack, if the machine file has racks, and then by class, that is with
+equal hosts together.  Each pixel is the mean over its time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,7 +70,7 @@ def host_map(view: PlotRange) -> Canvas:
             cmap="Greys" if view.is_grey else "viridis",
         )
         _hatch_reservations(axes, view, shown.reservations, order)
-        _label_hosts(axes, classes)
+        _label_hosts(axes, classes, "black" if view.is_grey else "white")
         axes.set_title(plain_text(f"{ran.policy}: {len(ran):,} jobs"), pad=4)
     axis.label(canvas.axes[-1])
     if canvas.figure is not None and image is not None:
@@ -77,10 +78,10 @@ def host_map(view: PlotRange) -> Canvas:
         bar.set_label(plain_text(f"Share of {shown.resource} in use"), fontsize=7)
         bar.set_ticks([0, 0.5, 1], labels=["0", "50 %", "100 %"])
     hosts = f"{len(order):,} host{'s' * (len(order) != 1)}"
+    sorting = "by rack" if any(each.rack for each in classes) else "equal hosts together"
     hatched = " Hatched: reservations." if shown.reservations else ""
     canvas.caption(
-        f"{hosts} with {shown.resource}, equal hosts together. Each pixel is the mean over its "
-        f"time.{hatched}"
+        f"{hosts} with {shown.resource}, {sorting}. Each pixel is the mean over its time.{hatched}"
     )
     return canvas
 
@@ -135,15 +136,20 @@ def _hatch_reservations(
                 )
 
 
-def _label_hosts(axes: Axes, classes: Sequence[HostClass]) -> None:
-    """Write the names of each class of hosts, and a line between classes."""
-    edges = np.cumsum([0, *(len(each.hosts) for each in classes)])
+def _label_hosts(axes: Axes, classes: Sequence[HostClass], colour: str) -> None:
+    """Write the name of each rack, with a line between racks; without racks, the names of each class
+    of hosts, with a line between classes."""
+    labels, sizes = [], []
+    for rack, group in groupby(classes, key=lambda each: each.rack or each):
+        inside = list(group)
+        names = _short(",".join(each.names for each in inside))
+        second = names if inside[0].rack else inside[0].has
+        labels.append(f"{rack if inside[0].rack else names}{second and chr(10)}{second}")
+        sizes.append(sum(len(each.hosts) for each in inside))
+    edges = np.cumsum([0, *sizes])
     for edge in edges[1:-1].tolist():
-        axes.axhline(edge, color="white", linewidth=1.2)
-    each = -(-len(classes) // _LABELLED_MAX)
-    labels = [
-        f"{_short(one.names)}\n{one.has}" if one.has else _short(one.names) for one in classes
-    ]
+        axes.axhline(edge, color=colour, linewidth=1.2)
+    each = -(-len(labels) // _LABELLED_MAX)
     axes.set_yticks(
         ((edges[:-1] + edges[1:]) / 2)[::each], [plain_text(label) for label in labels[::each]]
     )

@@ -20,11 +20,13 @@ class HostLines(NamedTuple):
 
 
 class HostClass(NamedTuple):
-    """Equal hosts, by their indices: their names and what they have, in words."""
+    """Equal hosts of one rack, by their indices: their names and what they have, in words, and the
+    name of the rack, empty if there is none."""
 
     names: str
     has: str
     hosts: Sequence[int]
+    rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,27 @@ flags = ["maint"]
 """
 
 
+def test_hosts_stand_in_racks() -> None:
+    text = SITE.replace("weight = 10", 'weight = 10\nrack = "r2"')
+    machine = parse_machine(text, "m.toml")
+    assert [host.rack for host in machine.hosts] == ["", "r2", "r2", ""]
+    assert parse_machine("\n".join(machine_as_toml(machine)), "again") == machine
+    assert machine.digest == parse_machine(SITE, "m.toml").digest
+    assert [host.get("rack") for host in machine.facts()["hosts"]] == [None, "r2", "r2", None]
+    apart = 'schema = 2\nsingle_host = true\n[[host]]\nname = "a"\ncpus = 2\nrack = "r1"\n'
+    inside = parse_machine(apart, "m.toml")
+    assert parse_machine("\n".join(machine_as_toml(inside)), "again") == inside
+    for wrong, words in (
+        (apart.replace("schema = 2", "schema = 1"), "line 6, key 'rack': is not known in [[host]]"),
+        (apart.replace('"r1"', "1"), "line 6, key 'rack': 1 is not a text; put it in quotes"),
+        (apart.replace('"r1"', '" "'), "line 6, key 'rack': is empty; write a name, such as"),
+        (apart.replace("rack", "racks"), "did you mean 'rack'?"),
+    ):
+        with pytest.raises(InputError) as refused:
+            parse_machine(wrong, "m.toml")
+        assert words in str(refused.value)
+
+
 def test_a_site_is_read_and_written() -> None:
     machine = parse_machine(SITE, "m.toml")
     assert [host.name for host in machine.hosts] == ["c1", "g1", "g2", "@server"]

@@ -79,6 +79,28 @@ def test_reservations_are_hatched_on_their_hosts_at_their_times() -> None:
     assert starts[0] == starts[2] > starts[1]
 
 
+def test_hosts_stand_by_rack_with_a_line_between_racks() -> None:
+    rng = random.Random(3)
+    machine = random_site(rng)
+    while len(machine.real_hosts) < 4:
+        machine = random_site(rng)
+    racks = ["r2", "r1"] * 20
+    hosts = [
+        msgspec.structs.replace(host, rack=racks[place])
+        for place, host in enumerate(machine.real_hosts)
+    ]
+    hosts += machine.hosts[len(hosts) :]
+    racked = msgspec.structs.replace(machine, hosts=tuple(hosts))
+    done = run(site_work(rng, racked), racked, load_policy("easy"), driver="engine")
+    shown = host_map_of(racked, "processors")
+    order = [racks[host] for each in shown.classes for host in each.hosts]
+    assert order == sorted(order, reverse=True)
+    axes = draw(Result((done,)), "hosts", of_hosts=shown).axes[0]
+    labels = [text.get_text().splitlines()[0] for text in axes.get_yticklabels()]
+    assert labels == ["r2", "r1"]
+    assert [line.get_ydata()[0] for line in axes.lines] == [order.count("r2")]
+
+
 def test_a_machine_of_one_host_for_each_job_needs_no_files() -> None:
     second = 1_000_000
     done = finished_run(

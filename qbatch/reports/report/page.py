@@ -27,7 +27,8 @@ from qbatch.reports.plots import instant_text, view_of
 from qbatch.reports.report import charts
 from qbatch.reports.report.charts import Chart
 from qbatch.reports.report.embedded import embedded, script_json
-from qbatch.reports.report.study import Replica, ReportStudy
+from qbatch.reports.report.machine import machine_section
+from qbatch.reports.report.study import OnMachine, Replica, ReportStudy
 from qbatch.reports.report.summary import (
     PART_KEYS,
     every_metric,
@@ -78,8 +79,9 @@ class Against:
     notes: tuple[str, ...] = ()
 
 
-def render(study: ReportStudy, wishes: Wishes | None = None) -> str:
-    """Return the page about a study as HTML text.
+def render(study: ReportStudy, wishes: Wishes | None = None, site: OnMachine | None = None) -> str:
+    """Return the page about a study as HTML text; ``site``: what is known of its machine in addition
+    to the results.
 
     Raises:
         UsageError: jinja2 or matplotlib is not installed.
@@ -93,7 +95,11 @@ def render(study: ReportStudy, wishes: Wishes | None = None) -> str:
     template = environment().get_template("report.html.j2")
     return str(
         template.render(
-            **_context(study, asked), script=script, style=style, script_hash=f"sha256-{digest}"
+            **_context(study, asked),
+            machine=machine_section(study, site),
+            script=script,
+            style=style,
+            script_hash=f"sha256-{digest}",
         )
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +15,7 @@ from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import Schedule
 from qbatch.policies.registry import name_among
 from qbatch.reports.comparison import HistoryCheck
+from qbatch.reports.host_use import HostMap
 from qbatch.results.pieces import unknown_pieces
 from qbatch.results.reading import read_named
 from qbatch.results.recorded import POLICY
@@ -88,6 +89,25 @@ class ReportStudy:
     def has_replicas(self) -> bool:
         """Whether intervals can be taken over replicas."""
         return len(self.replicas) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class OnMachine:
+    """What a machine file and a side file add to a study.
+
+    ``measured``: by policy, the use of resources and of partitions, and the billed hours, as in the
+    record of a replay.  ``maps``: what each map of hosts shows.  ``result``: the schedules of which
+    the hosts of jobs are known, with what their jobs ask for; None: there are none.
+    ``reservations``: the tables of the machine file.  ``has_partitions``: whether the machine has
+    any.  ``notes``: what a reader must know.
+    """
+
+    measured: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    maps: Sequence[HostMap] = ()
+    result: Result | None = None
+    reservations: Sequence[Mapping[str, Any]] = ()
+    has_partitions: bool = False
+    notes: Sequence[str] = ()
 
 
 def gather(

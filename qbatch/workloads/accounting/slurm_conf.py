@@ -2,21 +2,33 @@
 docs/spec/production.md, section 7).
 
 It is a first reader: nodes with processors, memory, GPUs, features and weight; partitions with their
-nodes, times, sizes and exclusive nodes; licences.  Everything else is named and not used.
+nodes, times, sizes, tiers, billing and exclusive nodes; licences.  Everything else is named and not
+used.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from qbatch.model.errors import InputError
-from qbatch.model.machine import EXCLUSIVE, SHARED, Host, Machine, Partition, server_host
+from qbatch.model.machine import (
+    CPUS_BILLED,
+    EXCLUSIVE,
+    MEMORY_BILLED,
+    SHARED,
+    USUAL_TIER,
+    Host,
+    Machine,
+    Partition,
+    server_host,
+)
+from qbatch.model.site_tables import MOST_TIER, MOST_WEIGHT
 from qbatch.workloads.accounting.sacct import host_names
 from qbatch.workloads.accounting.slurm_reservations import read_reservations
 from qbatch.workloads.accounting.times import slurm_span
@@ -51,10 +63,15 @@ _OF_PARTITIONS = frozenset(
         "maxnodes",
         "maxmempercpu",
         "oversubscribe",
+        "prioritytier",
+        "tresbillingweights",
     )
 )
 _WITHOUT_EFFECT = frozenset(("state",))
 _UNLIMITED = frozenset(("UNLIMITED", "INFINITE", "-1"))
+_WEIGHT = re.compile(r"([A-Za-z][\w/:.-]*)=(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)\Z", re.IGNORECASE)
+_UNITS_OF_A_GB = {"K": 2**20, "M": 2**10, "": 2**10, "G": 1, "T": 2**-10, "P": 2**-20}
+"""How many of each unit of memory are 2**30 bytes; without one it is MB (slurm.conf(5))."""
 
 
 class SlurmSite(NamedTuple):
@@ -93,7 +110,8 @@ def read_slurm_conf(path: str) -> SlurmSite:
     licences: dict[str, int] = {}
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
     unused: Counter[str] = Counter()
-    settings = dict.fromkeys(("selecttypeparameters", "preemptmode", "clustername"), "")
+    names = ("selecttypeparameters", "preemptmode", "clustername", "priorityflags")
+    settings = dict.fromkeys(names, "")
     for place, pairs in _lines(path):
         kind = next(iter(pairs))
         if kind in defaults:
@@ -125,21 +143,38 @@ def read_slurm_conf(path: str) -> SlurmSite:
     if not counts_memory:
         hosts = [msgspec.structs.replace(host, memory=0) for host in hosts]
     places = {host.name: number for number, host in enumerate(hosts)}
+    counted = {name for host in hosts for name, _ in host.resources} | licences.keys()
     machine = Machine(
         (*hosts, server_host(tuple(licences.items()))) if licences else tuple(hosts),
         name=settings["clustername"],
         chunked=True,
-        partitions=tuple(_partition(*each, places) for each in partitions),
+        partitions=tuple(_partition(*each, places, counted, unused) for each in partitions),
     )
-    remarks = [f"{name}: does not count ({count} times)" for name, count in sorted(unused.items())]
-    for pairs, _ in partitions:
-        sharing = pairs.get("oversubscribe", "").upper()
-        if sharing.startswith(("YES", "FORCE")) and sharing != "FORCE:1":
-            name = pairs["partitionname"]
-            remarks.append(f"oversubscribe={sharing} of partition {name}: does not count")
-    if not counts_memory:
-        remarks.append("memory does not count: SelectTypeParameters names no memory")
+    sharing = [(pairs["partitionname"], pairs.get("oversubscribe", "")) for pairs, _ in partitions]
+    remarks = _remarks(unused, sharing, machine, settings, counts_memory=counts_memory)
     return SlurmSite(machine, tuple(remarks), "GANG" in settings["preemptmode"].upper())
+
+
+def _remarks(
+    unused: Counter[str],
+    sharing: Sequence[tuple[str, str]],
+    machine: Machine,
+    settings: Mapping[str, str],
+    *,
+    counts_memory: bool,
+) -> Iterator[str]:
+    """Yield what does not count; ``sharing``: ``OverSubscribe`` by the name of the partition."""
+    for name, count in sorted(unused.items()):
+        yield f"{name}: does not count ({count} times)"
+    for name, text in sharing:
+        value = text.upper()
+        if value.startswith(("YES", "FORCE")) and value != "FORCE:1":
+            yield f"oversubscribe={value} of partition {name}: does not count"
+    has_billing = any(each.billing for each in machine.partitions)
+    if has_billing and "MAX_TRES" in settings["priorityflags"].upper():
+        yield "priorityflags=MAX_TRES: does not count; billing is the sum of all weights"
+    if not counts_memory:
+        yield "memory does not count: SelectTypeParameters names no memory"
 
 
 def _lines(path: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -217,8 +252,43 @@ def _licences(text: str, place: str) -> dict[str, int]:
     return found
 
 
-def _partition(pairs: dict[str, str], place: str, places: dict[str, int]) -> Partition:
-    """Return the partition of a line.  ``OverSubscribe=EXCLUSIVE`` gives its jobs whole nodes."""
+def _billing(
+    text: str, place: str, counted: Set[str], unused: Counter[str]
+) -> tuple[tuple[str, float], ...]:
+    """Return the weights of ``CPU=1.0,Mem=0.25G,GRES/gpu=2.0,License/matlab=1``; what the machine
+    does not count is named in ``unused``."""
+    known = {name.lower(): name for name in counted}
+    found: dict[str, float] = {}
+    for part in filter(None, text.split(",")):
+        match = _WEIGHT.match(part.strip())
+        name, unit = (match[1].lower(), match[3].upper()) if match else ("", "")
+        weight = float(match[2]) if match else -1.0
+        if match is None or (unit and name not in ("mem", "bb")) or weight > MOST_WEIGHT:
+            shown = part.strip()[:40]
+            raise InputError(f"{place}: TRESBillingWeights {shown!r} is not name=weight")
+        kind, slash, rest = name.partition("/")
+        if name == "cpu":
+            found[CPUS_BILLED] = weight
+        elif name == "mem":
+            found[MEMORY_BILLED] = weight * _UNITS_OF_A_GB[unit]
+        elif slash and kind in ("gres", "license") and rest in known:
+            found[known[rest]] = weight
+        else:
+            unused[f"{name} of tresbillingweights"] += 1
+    return tuple(found.items())
+
+
+def _partition(
+    pairs: dict[str, str],
+    place: str,
+    places: dict[str, int],
+    counted: Set[str],
+    unused: Counter[str],
+) -> Partition:
+    """Return the partition of a line.  ``OverSubscribe=EXCLUSIVE`` gives its jobs whole nodes.
+
+    ``counted``: the named resources of the machine; ``unused``: counts what does not count.
+    """
     nodes, chosen = pairs.get("nodes", ""), set()
     for each in places if nodes.upper() == "ALL" else host_names(nodes):
         if each not in places:
@@ -243,6 +313,9 @@ def _partition(pairs: dict[str, str], place: str, places: dict[str, int]) -> Par
             raise InputError(f"{place}: {name} {text[:40]!r} is not a whole number")
         return int(text)
 
+    tier = whole("prioritytier") if "prioritytier" in pairs else USUAL_TIER
+    if tier > MOST_TIER:
+        raise InputError(f"{place}: prioritytier {tier} is above {MOST_TIER}")
     is_exclusive = pairs.get("oversubscribe", "").upper() == "EXCLUSIVE"
     return Partition(
         pairs["partitionname"],
@@ -254,4 +327,6 @@ def _partition(pairs: dict[str, str], place: str, places: dict[str, int]) -> Par
         whole("maxnodes"),
         whole("maxmempercpu") << 20,
         EXCLUSIVE if is_exclusive else SHARED,
+        tier,
+        _billing(pairs.get("tresbillingweights", ""), place, counted, unused),
     )

@@ -32,6 +32,31 @@ def write_small(folder: Path, seed: int = 1, /, *, clock=KTH_CLOCK, **facts) -> 
     return str(folder)
 
 
+def write_on_machine(folder: Path) -> str:
+    """Write a result of a machine with resources, partitions and a reservation."""
+    used = {"there": 8, "hours": 1234.5, "utilisation_submit": 0.445, "loss_of_capacity": None}
+    gpu, kept = used | {"name": "gpu", "unusable_mean": 1.69}, "n[1-4],n[7-9]"
+    parts = [used | {"partition": "batch", "name": name} for name in ("processors", "gpu")]
+    results = [
+        {"policy": "fcfs", "resources": [gpu], "partitions": parts, "unsure_on_hosts": 2},
+        {
+            "policy": "easy",
+            "resources": [gpu],
+            "billed": [{"partition": "batch", "jobs": 9, "hours": 7.5}],
+        },
+    ]
+    reservation = {
+        "name": "course",
+        "hosts": [kept],
+        "start": 60.5,
+        "duration": 7200,
+        "users": ["ann"],
+    }
+    reservation |= {"repeat": "weekly", "times": 3, "flags": ["flex"]}
+    machine = {"partitions": ["batch"], "reservations": [reservation]}
+    return write_small(folder, machine=machine, results=results)
+
+
 def write_evil(folder: Path) -> str:
     """Write a result in which the names are attacks."""
     work = small_work().changed(name=f"/logs/{EVIL}")

@@ -19,6 +19,7 @@ from tests.reports.report.results import (
     suspended,
     unpromised,
     write_evil,
+    write_on_machine,
     write_small,
 )
 from tests.reports.samples import scheduled
@@ -73,6 +74,7 @@ def pages(tmp_path_factory):
         "evil": render(gather([write_evil(folder / "b")]), Wishes(title=EVIL, command=(EVIL,))),
         "single": render(gather([unpromised(folder / "c")])),
         "pieces": render(gather([suspended(folder / "d")])),
+        "machine": render(gather([write_on_machine(folder / "e")])),
     }
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text)
@@ -426,7 +428,7 @@ def test_paper_has_the_whole_as_a_picture(browser, pages) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 360, 800, 1600])
-@pytest.mark.parametrize("name", ["small", "evil"])
+@pytest.mark.parametrize("name", ["small", "evil", "machine"])
 def test_no_page_scrolls_sideways(browser, pages, width, name) -> None:
     with Open(browser, pages / f"{name}.html", width=width) as opened:
         opened.page.evaluate(
@@ -475,7 +477,7 @@ def test_without_a_script_or_in_an_old_browser_there_is_a_picture(browser, pages
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["small", "single"])
+@pytest.mark.parametrize("name", ["small", "single", "machine"])
 def test_the_rules_of_accessibility_hold(browser, pages, scheme, name) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe is not installed"

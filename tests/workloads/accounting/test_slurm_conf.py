@@ -64,9 +64,10 @@ def test_nodes_and_partitions_are_a_machine_in_order_of_weight(tmp_path: Path) -
             min_hosts=2,
             max_memory_per_cpu=4 * GIB,
             share="exclusive",
+            tier=3,
         ),
     )
-    assert remarks == ("prioritytier of partitions: does not count (1 times)",)
+    assert remarks == ()
     assert parse_machine("\n".join(machine_as_toml(machine)), "again") == machine
 
 
@@ -76,9 +77,37 @@ def test_memory_counts_only_if_slurm_counts_it(tmp_path: Path) -> None:
     assert remarks[-1] == "memory does not count: SelectTypeParameters names no memory"
 
 
+def test_billing_weights_have_units_of_memory_and_types(tmp_path: Path) -> None:
+    def billing(weights: str, more: str = "") -> tuple[dict[str, float], tuple[str, ...]]:
+        text = CONF.replace("PriorityTier=3", f"PriorityTier=0 TRESBillingWeights={weights}")
+        machine, remarks, _ = read_slurm_conf(conf(tmp_path, text + more))
+        assert machine.partitions[1].tier == 0
+        assert parse_machine("\n".join(machine_as_toml(machine)), "again") == machine
+        return dict(machine.partitions[1].billing), remarks
+
+    weights = '"CPU=1.0,Mem=0.25G,GRES/gpu=2.5,gres/gpu:A100=10,License/matlab=3"'
+    assert billing(weights) == (
+        {"cpus": 1.0, "memory_gb": 0.25, "gpu": 2.5, "gpu:a100": 10.0, "matlab": 3.0},
+        (),
+    )
+    memory = {"1K": 2.0**20, "1M": 1024, "1": 1024, "1g": 1, "512T": 0.5, "1024P": 2.0**-10}
+    for text, weight in memory.items():
+        assert billing(f"Mem={text}") == ({"memory_gb": weight}, ())
+    found, remarks = billing("Node=1,CPU=.5,GRES/fpga=2", "PriorityFlags=MAX_TRES\n")
+    assert found == {"cpus": 0.5}
+    assert remarks == (
+        "gres/fpga of tresbillingweights: does not count (1 times)",
+        "node of tresbillingweights: does not count (1 times)",
+        "priorityflags=MAX_TRES: does not count; billing is the sum of all weights",
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [
+        (("PriorityTier=3", "PriorityTier=70000"), "line 14: prioritytier 70000 is above 65533"),
+        (("PriorityTier=3", "TRESBillingWeights=CPU=x"), "line 14: TRESBillingWeights 'CPU=x' is"),
+        (("PriorityTier=3", "TRESBillingWeights=CPU=1G"), "'CPU=1G' is not name=weight"),
         (("CPUs=8", "CPUs=many"), "line 9: cpus 'many' is not a whole number"),
         (("gpu:a100:4(S:0-1)", "gpu:4:a100"), "line 9: Gres 'gpu:4:a100' is not name:type:number"),
         (("nvme:2", "gpu:v100:2"), "line 9: a node has gpu of two types"),
