@@ -76,6 +76,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "qbatch.cli.import_log:import_log",
         "Make a workload log from the accounting of PBS or Slurm, or from a table of jobs.",
     ),
+    "import site": (
+        "qbatch.cli.import_site:import_site",
+        "Make a machine file of the configuration of a site that runs Slurm.",
+    ),
     "replay": ("qbatch.cli.replay:replay", "Replay a workload log under one or more policies."),
     "sweep": (
         "qbatch.cli.sweep:sweep",
@@ -132,6 +136,13 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order in which they are shown."""
         return list(COMMANDS)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the subcommand of the first word, or of the first two (``import site``)."""
+        two = " ".join(args[:2])
+        if len(args) > 1 and two in COMMANDS:
+            return two, self.get_command(ctx, two), args[2:]
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Load one subcommand, or refuse an unknown name and suggest the nearest one."""

@@ -93,7 +93,8 @@ class Qos(msgspec.Struct, frozen=True, omit_defaults=True):
     """A quality of service.
 
     ``preempts``: the QOS with jobs that its jobs may preempt; ``preempt_mode``: what happens to its
-    own jobs then (empty: what the site says), ``grace`` seconds after they are told.
+    own jobs then (empty: what the site says), ``grace`` seconds after they are told, and not before
+    they ran for ``exempt`` seconds (``NO_LIMIT``: what the site says).
     ``usage_factor``: by how much the use of its jobs counts.  ``flags``: some of ``QOS_FLAGS``.
     """
 
@@ -103,6 +104,7 @@ class Qos(msgspec.Struct, frozen=True, omit_defaults=True):
     preempts: tuple[str, ...] = ()
     preempt_mode: str = ""
     grace: int = 0
+    exempt: int = NO_LIMIT
     usage_factor: float = 1.0
     flags: tuple[str, ...] = ()
 

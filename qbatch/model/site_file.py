@@ -223,6 +223,7 @@ class _SiteReader(TableReader):
                 self.names(table, "preempts", names, "QOS"),
                 mode,
                 self.seconds_of(table, "grace", 0),
+                self.seconds_of(table, "exempt", NO_LIMIT),
                 float(factor),
                 self.names(table, "flags", set(QOS_FLAGS), "flag"),
             )
@@ -402,8 +403,9 @@ def site_as_tables(site: Site) -> list[tuple[str, dict[str, Any]]]:
 
 def _changed(values: msgspec.Struct) -> dict[str, Any]:
     """Return the values of a structure that are not the defaults; tuples become lists."""
+    usual = {field.name: field.default for field in msgspec.structs.fields(values)}
     found: dict[str, Any] = msgspec.to_builtins(values)
-    return found
+    return {name: value for name, value in found.items() if value != usual[name]}
 
 
 def _without(values: dict[str, Any], key: str) -> dict[str, Any]:

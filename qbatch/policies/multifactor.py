@@ -287,7 +287,8 @@ class Multifactor:
 
     def follow(self, view: View) -> SiteMemory:
         """Bring the record up to date: ends, ticks, arrivals."""
-        rules, memory = self.rules_of(view.machine), view.memory
+        rules: SiteRules = self.rules_of(view.machine)
+        memory: SiteMemory = view.memory
         now = view.now // SECOND
         period = rules.weights.period
         if memory.begun < 0:

@@ -229,6 +229,12 @@ POLICIES: dict[str, PolicyEntry] = {
 
 
 _LIST_POLICIES = tuple(POLICIES)
+POLICIES["multifactor"] = PolicyEntry(
+    _lazy("multifactor", "Multifactor"),
+    "backfills in the order of the priorities of the machine file: age, fair share, size, partition, QOS",
+    "Slurm, priority/multifactor; docs/spec/production.md 2.1 to 2.4",
+    (_RESERVATIONS,),
+)
 _QUANTUM = (
     Choice(
         "inner", "lxfw-backfill", _LIST_POLICIES, "the inner policy; inner.KEY=VALUE sets its KEY"

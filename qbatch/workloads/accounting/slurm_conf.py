@@ -8,6 +8,7 @@ used.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -22,6 +23,7 @@ from qbatch.model.machine import (
     EXCLUSIVE,
     MEMORY_BILLED,
     SHARED,
+    USUAL_PRIORITY,
     USUAL_TIER,
     Host,
     Machine,
@@ -65,9 +67,12 @@ _OF_PARTITIONS = frozenset(
         "oversubscribe",
         "prioritytier",
         "tresbillingweights",
+        "priorityjobfactor",
+        "qos",
     )
 )
 _WITHOUT_EFFECT = frozenset(("state",))
+_MOST_INCLUDED = 16
 _UNLIMITED = frozenset(("UNLIMITED", "INFINITE", "-1"))
 _WEIGHT = re.compile(r"([A-Za-z][\w/:.-]*)=(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)\Z", re.IGNORECASE)
 _UNITS_OF_A_GB = {"K": 2**20, "M": 2**10, "": 2**10, "G": 1, "T": 2**-10, "P": 2**-20}
@@ -78,12 +83,15 @@ class SlurmSite(NamedTuple):
     """A machine, and what of the file does not count in it, in words.
 
     ``is_time_sliced``: gang scheduling (``PreemptMode=GANG``) may give processors to jobs of several
-    partitions at once.
+    partitions at once.  ``settings``: the value and the place of every other line, by name in small
+    letters.  ``partition_qos``: the QOS of each partition that has one.
     """
 
     machine: Machine
     remarks: tuple[str, ...]
     is_time_sliced: bool = False
+    settings: Mapping[str, tuple[str, str]] = {}
+    partition_qos: Mapping[str, str] = {}
 
 
 def read_site(conf: str, reservations: str | None = None) -> SlurmSite:
@@ -111,8 +119,8 @@ def read_slurm_conf(path: str) -> SlurmSite:
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
     unused: Counter[str] = Counter()
     names = ("selecttypeparameters", "preemptmode", "clustername", "priorityflags")
-    settings = dict.fromkeys(names, "")
-    for place, pairs in _lines(path):
+    settings, others = dict.fromkeys(names, ""), dict[str, tuple[str, str]]()
+    for place, pairs in conf_lines(path):
         kind = next(iter(pairs))
         if kind in defaults:
             name = pairs[kind]
@@ -130,12 +138,12 @@ def read_slurm_conf(path: str) -> SlurmSite:
             extra = pairs.keys() - _OF_PARTITIONS - _WITHOUT_EFFECT
             unused.update(f"{name} of partitions" for name in extra)
             partitions.append((pairs, place))
-        elif kind in settings:
-            settings[kind] = pairs[kind]
         elif kind == "licenses":
             licences |= _licences(pairs[kind], place)
-        elif kind == "include":
-            unused[kind] += 1
+        else:
+            others[kind] = pairs[kind], place
+            if kind in settings:
+                settings[kind] = pairs[kind]
     if not nodes:
         raise InputError(f"{path}: it has no NodeName line; name the slurm.conf of the cluster")
     hosts = [host for _, host in sorted(nodes.values(), key=lambda pair: pair[0])]
@@ -152,7 +160,13 @@ def read_slurm_conf(path: str) -> SlurmSite:
     )
     sharing = [(pairs["partitionname"], pairs.get("oversubscribe", "")) for pairs, _ in partitions]
     remarks = _remarks(unused, sharing, machine, settings, counts_memory=counts_memory)
-    return SlurmSite(machine, tuple(remarks), "GANG" in settings["preemptmode"].upper())
+    return SlurmSite(
+        machine,
+        tuple(remarks),
+        "GANG" in settings["preemptmode"].upper(),
+        others,
+        {pairs["partitionname"]: pairs["qos"] for pairs, _ in partitions if pairs.get("qos")},
+    )
 
 
 def _remarks(
@@ -177,8 +191,9 @@ def _remarks(
         yield "memory does not count: SelectTypeParameters names no memory"
 
 
-def _lines(path: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield each line's place and its pairs, names in small letters; a backslash joins lines."""
+def conf_lines(path: str, within: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each line's place and its pairs, names in small letters; a backslash joins lines.
+    ``Include`` reads another file, beside this one if its name is relative."""
     try:
         text = Path(path).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
@@ -193,7 +208,10 @@ def _lines(path: str) -> Iterator[tuple[str, dict[str, str]]]:
         whole, pending = (pending + line).strip(), ""
         place, first = f"{path}: line {first}", 0
         if whole.lower().startswith("include "):
-            yield place, {"include": whole[8:].strip()}
+            named = os.path.join(os.path.dirname(path), whole[8:].strip())
+            if len(within) == _MOST_INCLUDED or named in within:
+                raise InputError(f"{place}: files include each other: {', '.join(within)}")
+            yield from conf_lines(named, (*within, named))
         elif whole:
             pairs = {name.lower(): value.strip('"') for name, value in _PAIR.findall(whole)}
             if not pairs:
@@ -329,4 +347,5 @@ def _partition(
         EXCLUSIVE if is_exclusive else SHARED,
         tier,
         _billing(pairs.get("tresbillingweights", ""), place, counted, unused),
+        whole("priorityjobfactor") if "priorityjobfactor" in pairs else USUAL_PRIORITY,
     )

@@ -272,6 +272,7 @@ def read_qos(path: str, notes: SiteNotes) -> tuple[tuple[Qos, ...], list[Limits]
                 tuple(filter(None, cells.get("preempt", "").split(","))),
                 "" if mode in ("", "cluster") else mode,
                 max(seconds(cells.get("gracetime", "") or "0", place, "GraceTime"), 0),
+                seconds(cells.get("preemptexempttime", "") or "-1", place, "PreemptExemptTime"),
                 float(cells.get("usagefactor", "") or 1.0),
                 tuple(flags),
             )
