@@ -203,11 +203,12 @@ def conf_lines(path: str, within: tuple[str, ...] = ()) -> Iterator[tuple[str, d
         line = re.sub(r"(?<!\\)#.*", "", line).rstrip()
         first = first or number
         if line.endswith("\\"):
-            pending += line[:-1] + " "
+            pending += line[:-1]
             continue
         whole, pending = (pending + line).strip(), ""
         place, first = f"{path}: line {first}", 0
         if whole.lower().startswith("include "):
+            within = within or (path,)
             named = os.path.join(os.path.dirname(path), whole[8:].strip())
             if len(within) == _MOST_INCLUDED or named in within:
                 raise InputError(f"{place}: files include each other: {', '.join(within)}")
