@@ -15,14 +15,14 @@ import msgspec
 import numpy as np
 
 from qbatch.model.actions import Action, Start, WakeAt
-from qbatch.model.errors import UsageError
 from qbatch.model.job import SCATTER, Job
 from qbatch.model.machine import CPUS_BILLED, MEMORY_BILLED, Machine, Partition
 from qbatch.model.reasons import COULD_START, Reason
-from qbatch.model.site import MULTIFACTOR, Site
+from qbatch.model.site import Site
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.partitions import has_tiers, partitions_of, tier_of
 from qbatch.planning.requests import chunks_on_hosts, requested
+from qbatch.planning.resources import PoolModel
 from qbatch.planning.view import Reserved, View
 from qbatch.policies.fair_share import ShareTree, Use, decay_of, new_usage
 
@@ -43,6 +43,38 @@ class Terms(msgspec.Struct, frozen=True, gc=False):
     qos: float
     resources: float
     nice: int
+
+
+class Made(msgspec.Struct, frozen=True, gc=False):
+    """A priority and what it is made of: the terms of age and fair share, and the others."""
+
+    value: int
+    age: float
+    fairshare: float
+    terms: Terms
+
+    def numbers(self) -> dict[str, int]:
+        """Return the whole part of each term, by name."""
+        terms = self.terms
+        return {
+            "priority": self.value,
+            "age": int(self.age),
+            "association": int(terms.association),
+            "fairshare": int(self.fairshare),
+            "size": int(terms.size),
+            "partition": int(terms.partition),
+            "qos": int(terms.qos),
+            "resources": int(terms.resources),
+            "nice": terms.nice,
+        }
+
+    def in_words(self) -> str:
+        """Return the priority with those of its terms that are not 0."""
+        named = self.numbers()
+        nice = named.pop("nice")
+        parts = [f"{name} {value}" for name, value in named.items() if value and name != "priority"]
+        parts += [f"nice -{nice}"] if nice else []
+        return f"{self.value} ({', '.join(parts)})" if parts else str(self.value)
 
 
 class SiteRules:
@@ -88,6 +120,26 @@ class SiteRules:
                 "",
             )
         return self._qos.get(name, -1)
+
+    def fair_shares(self, memory: SiteMemory) -> list[float]:
+        """Return the fair-share factor of each association."""
+        rules = self.site.fairshare
+        return self.tree.factors(memory.usage.of_nodes, rules.kind, rules.dampening)
+
+    def weighed(self, terms: Terms, waited: int, share: float) -> Made:
+        """Return the priority of a job that has waited so many seconds, in the order in which Slurm
+        adds it up."""
+        weights = self.weights
+        age = waited / weights.max_age if waited < weights.max_age else 1.0
+        of_age, of_share = age * weights.age, share * weights.fairshare
+        x = of_age + terms.association
+        x = x + of_share
+        x = x + terms.size
+        x = x + terms.partition
+        x = x + terms.qos
+        x = x + terms.resources
+        x = x - terms.nice
+        return Made(1 if x < 1 else min(int(x), _MOST_PRIORITY), of_age, of_share, terms)
 
     def _totals(self, partition: str) -> dict[str, int]:
         """Return how much of each resource a partition has (empty: the machine)."""
@@ -230,7 +282,7 @@ def hosts_of(job: Job) -> int:
 
 class SiteMemory:
     """What a policy with multifactor priorities remembers: use, the running jobs that are charged,
-    and by row the terms and the priority of each waiting job.
+    and by row of each waiting job its terms, the second of its submission, and its priority.
 
     ``begun``: the second of the first event, of which ticks are counted.
     """
@@ -240,7 +292,7 @@ class SiteMemory:
         self.running: dict[int, Use] = {}
         self.terms: dict[int, Terms] = {}
         self.since: dict[int, int] = {}
-        self.priority: dict[int, int] = {}
+        self.made: dict[int, Made] = {}
         self.begun = -1
         self.next_tick = -1
 
@@ -256,16 +308,8 @@ class Multifactor:
         self._rules: tuple[Machine, SiteRules] | None = None
 
     def new_memory(self, machine: Machine) -> SiteMemory:
-        """Return the record for a machine before its first event.
-
-        Raises:
-            UsageError: the machine file does not say how priorities are made.
-        """
-        if machine.site is None or machine.site.priority.kind != MULTIFACTOR:
-            raise UsageError(
-                f"policy {self.name} needs the weights of priorities; write a table [priority] with "
-                "weights into the machine file (docs/reference/machine-file.md)"
-            )
+        """Return the record for a machine before its first event.  Without weights in the machine
+        file all priorities are equal, and jobs go by their submission."""
         return SiteMemory(self.rules_of(machine))
 
     def rules_of(self, machine: Machine) -> SiteRules:
@@ -319,7 +363,7 @@ class Multifactor:
         return memory
 
     def _forget(self, memory: SiteMemory, row: int) -> None:
-        for table in (memory.terms, memory.since, memory.priority):
+        for table in (memory.terms, memory.since, memory.made):
             table.pop(row, None)
 
     def _tick(self, rules: SiteRules, memory: SiteMemory, now: int) -> None:
@@ -332,29 +376,18 @@ class Multifactor:
         """Make the priorities of some rows."""
         if not rows:
             return
-        weights, shares = rules.weights, rules.site.fairshare
-        factors = rules.tree.factors(memory.usage.of_nodes, shares.kind, shares.dampening)
-        longest = weights.max_age
+        factors = rules.fair_shares(memory)
         for row in rows:
-            terms, job = memory.terms[row], view.jobs[row]
+            association = rules.association(view.jobs[row])
+            share = factors[association] if association >= 0 else 0.0
             waited = max(now - memory.since[row], 0)
-            age = waited / longest if waited < longest else 1.0
-            association = rules.association(job)
-            x = age * weights.age + terms.association
-            x = x + (factors[association] * weights.fairshare if association >= 0 else 0.0)
-            x = x + terms.size
-            x = x + terms.partition
-            x = x + terms.qos
-            x = x + terms.resources
-            x = x - terms.nice
-            memory.priority[row] = 1 if x < 1 else min(int(x), _MOST_PRIORITY)
+            memory.made[row] = rules.weighed(memory.terms[row], waited, share)
 
     def in_order(self, view: View) -> Int64Array:
         """Return the waiting rows: the highest tier first, then the highest priority, ties by
         sequence."""
-        priority = view.memory.priority
-        queue = view.queue
-        keys = -np.array([priority[row] for row in queue.tolist()], np.int64)
+        made, queue = view.memory.made, view.queue
+        keys = -np.array([made[row].value for row in queue.tolist()], np.int64)
         order = np.argsort(keys, kind="stable")
         if has_tiers(view.machine):
             tiers = cache(lambda names: tier_of(view.machine, names))
@@ -378,11 +411,27 @@ class Multifactor:
         return view.resources.list_pass(self.in_order(view), self.depth)[1]
 
     def explain(self, view: View, row: int) -> Reason:
-        """Return why a waiting job did not start in the pass just over."""
+        """Return why a waiting job did not start in the pass just over, with what its priority is
+        made of."""
+        job, made = view.jobs[row], view.memory.made[row]
+        numbers = {"procs": job.procs, "free": view.free_procs, **made.numbers()}
         order = self.in_order(view)
-        waiting = order.tolist()
         starts, reserved = view.resources.list_pass(order, self.depth)
         if any(start.row == row for start in starts):
-            return Reason(COULD_START, self.name, "could start now", {})
-        ahead = waiting[: waiting.index(row)]
-        return view.resources.hold_up(self.name, view.jobs[row], order, ahead, self.depth, reserved)
+            return Reason(COULD_START, self.name, "could start now", numbers)
+        own = next((at for each, _, at in reserved if each == row), None)
+        heads = [each for each, _, _ in reserved if each != row][:1]
+        text = f"its priority is {made.in_words()}"
+        if not view.resources.fits(job):
+            code, heads = "processors", []
+            why = f"needs {job.procs} processors, {view.free_procs} are free"
+            if not isinstance(view.resources, PoolModel):
+                why = f"needs {job.procs} processors, and no free hosts have what it asks for"
+        else:
+            code, why = "reservation", "would delay a job of higher priority with a reservation"
+            if heads:
+                first = view.jobs[heads[0]]
+                why = f"would delay job {first.number}, of priority {view.memory.made[heads[0]].value}"
+        if own is not None:
+            why = f"{why}; it has a reservation at {own / SECOND:.15g} s"
+        return Reason(code, self.name, f"{why}; {text}", numbers, tuple(heads))
