@@ -55,7 +55,8 @@ class Host(msgspec.Struct, frozen=True):
     equal rank. ``limits``: pairs of the name of a class and how many of its jobs may run here at
     once. ``resources``: named amounts in addition to processors and memory, such as ``("gpu", 2)``;
     it has none of the others.  ``features``: what a job may ask its hosts to have. ``rack``: where
-    the host stands, for pictures only; empty: not known.
+    the host stands, for pictures only; empty: not known. ``weight``: hosts of a smaller one come
+    first, and a machine has its hosts in that order.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Host(msgspec.Struct, frozen=True):
     resources: tuple[tuple[str, int], ...] = ()
     features: tuple[str, ...] = ()
     rack: str = ""
+    weight: int = 0
 
     def could_hold(
         self, procs: int, memory: int, resources: tuple[tuple[str, int], ...] = ()
@@ -243,6 +245,7 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
         for host in facts["hosts"]:
             host["name"] = ""
             host.pop("rack", None)
+            host.pop("weight", None)  # it is the order of the hosts
             if not host["resources"]:  # keeps the digest of results from before hosts had any
                 del host["resources"]
         return hashlib.sha256(msgspec.json.encode(facts | {"name": ""})).hexdigest()[:16]
@@ -253,7 +256,7 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
         facts."""
         facts: dict[str, Any] = msgspec.to_builtins(self)
         for host in facts["hosts"]:
-            for name in ("features", "rack"):
+            for name in ("features", "rack", "weight"):
                 if not host[name]:
                     del host[name]
         for name in ("partitions", "reservations", "site"):

@@ -97,16 +97,15 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
     kinds = {
         each["name"]: each.get("kind") for each in class_tables if isinstance(each.get("name"), str)
     }
-    weighed: list[tuple[int, Host]] = []
+    listed: list[Host] = []
     seen: set[str] = set()
     for entry in text.tables("host", document):
-        weight = reader.whole(entry, "weight", 0) or 0
         for host in reader.hosts(entry, kinds, schema):
             if host.name in seen:
                 raise reader.error("name", f"the host {host.name!r} appears twice", None, entry)
             seen.add(host.name)
-            weighed.append((weight, host))
-    hosts = [host for _, host in sorted(weighed, key=lambda pair: pair[0])]
+            listed.append(host)
+    hosts = sorted(listed, key=lambda host: host.weight)
     if not hosts:
         raise reader.error("host", "there is no host; add a [[host]] table with name and cpus")
     for key, reason in (
@@ -163,8 +162,8 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
     is one."""
     inside = f"{table}." if table else ""
     lines = [f"[{table}]"] if table else []
-    has_racks = any(host.rack for host in machine.hosts)
-    is_second = machine.chunked or machine.asks_for_hosts or has_racks or machine.site
+    is_placed = any(host.rack or host.weight for host in machine.hosts)
+    is_second = machine.chunked or machine.asks_for_hosts or is_placed or machine.site
     lines += _lines(
         schema=2 if is_second else 1,
         name=machine.name or None,
@@ -181,6 +180,7 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
             serves=host.serves or None,
             features=host.features or None,
             rack=host.rack or None,
+            weight=host.weight or None,
         )
         typed = {name.partition(":")[0] for name, _ in host.resources if ":" in name}
         resources = tuple(pair for pair in host.resources if pair[0] not in typed)
@@ -294,6 +294,7 @@ class _MachineReader(TableReader):
                 self.resources(table, has_types=schema > 1),
                 self.features(table),
                 self.rack(table),
+                self.whole(table, "weight", 0) or 0,
             )
             for each in names
         ]

@@ -206,11 +206,10 @@ class SiteRules:
         factor = self.site.qos[qos].usage_factor if qos >= 0 else 1.0
         return Use(self.association(job), qos, billing * factor, start // SECOND)
 
-    def terms(self, job: Job) -> Terms:
-        """Return the terms of a job; of several partitions, those with the greatest sum."""
+    def terms(self, job: Job) -> tuple[Terms, ...]:
+        """Return the terms of a job in each of its partitions, in the order of the file."""
         named = partitions_of(self.machine, job.partitions)
-        found = [self._terms_in(job, each) for each in named] or [self._terms_in(job, None)]
-        return max(found, key=lambda each: each.size + each.partition + each.resources)
+        return tuple(self._terms_in(job, each) for each in named or (None,))
 
     def _terms_in(self, job: Job, partition: Partition | None) -> Terms:
         weights, flags = self.weights, self.weights.flags
@@ -274,6 +273,11 @@ class SiteRules:
         return whole
 
 
+def greatest(made: Sequence[Made]) -> Made:
+    """Return the greatest priority of a job that may run in several partitions."""
+    return max(made, key=lambda each: each.value)
+
+
 def hosts_of(job: Job) -> int:
     """Return how many hosts a job asks for: as many as it has chunks if these go to different hosts,
     else one."""
@@ -282,7 +286,8 @@ def hosts_of(job: Job) -> int:
 
 class SiteMemory:
     """What a policy with multifactor priorities remembers: use, the running jobs that are charged,
-    and by row of each waiting job its terms, the second of its submission, and its priority.
+    and by row of each waiting job its terms in each of its partitions, the second of its submission,
+    and its priority in each.
 
     ``begun``: the second of the first event, of which ticks are counted.
     """
@@ -290,9 +295,9 @@ class SiteMemory:
     def __init__(self, rules: SiteRules) -> None:
         self.usage = new_usage(rules.tree, rules.site)
         self.running: dict[int, Use] = {}
-        self.terms: dict[int, Terms] = {}
+        self.terms: dict[int, tuple[Terms, ...]] = {}
         self.since: dict[int, int] = {}
-        self.made: dict[int, Made] = {}
+        self.made: dict[int, tuple[Made, ...]] = {}
         self.begun = -1
         self.next_tick = -1
 
@@ -381,13 +386,15 @@ class Multifactor:
             association = rules.association(view.jobs[row])
             share = factors[association] if association >= 0 else 0.0
             waited = max(now - memory.since[row], 0)
-            memory.made[row] = rules.weighed(memory.terms[row], waited, share)
+            memory.made[row] = tuple(
+                rules.weighed(terms, waited, share) for terms in memory.terms[row]
+            )
 
     def in_order(self, view: View) -> Int64Array:
         """Return the waiting rows: the highest tier first, then the highest priority, ties by
         sequence."""
         made, queue = view.memory.made, view.queue
-        keys = -np.array([made[row].value for row in queue.tolist()], np.int64)
+        keys = -np.array([greatest(made[row]).value for row in queue.tolist()], np.int64)
         order = np.argsort(keys, kind="stable")
         if has_tiers(view.machine):
             tiers = cache(lambda names: tier_of(view.machine, names))
@@ -413,7 +420,7 @@ class Multifactor:
     def explain(self, view: View, row: int) -> Reason:
         """Return why a waiting job did not start in the pass just over, with what its priority is
         made of."""
-        job, made = view.jobs[row], view.memory.made[row]
+        job, made = view.jobs[row], greatest(view.memory.made[row])
         numbers = {"procs": job.procs, "free": view.free_procs, **made.numbers()}
         order = self.in_order(view)
         starts, reserved = view.resources.list_pass(order, self.depth)
@@ -431,7 +438,8 @@ class Multifactor:
             code, why = "reservation", "would delay a job of higher priority with a reservation"
             if heads:
                 first = view.jobs[heads[0]]
-                why = f"would delay job {first.number}, of priority {view.memory.made[heads[0]].value}"
+                other = greatest(view.memory.made[heads[0]])
+                why = f"would delay job {first.number}, of priority {other.value}"
         if own is not None:
             why = f"{why}; it has a reservation at {own / SECOND:.15g} s"
         return Reason(code, self.name, f"{why}; {text}", numbers, tuple(heads))

@@ -243,6 +243,13 @@ _QUANTUM = (
     Memory("memory", 2**30, 0, 2**60, "the most memory of a trial run"),
 )
 
+POLICIES["slurm"] = PolicyEntry(
+    _lazy("slurm", "Slurm"),
+    "makes the passes of Slurm: the main scheduler, and backfill in cycles with planned starts",
+    "Slurm 22.05; docs/spec/production.md 4.1 and 4.2",
+    (Whole("offset", 0, 0, 2**31, "the second of the epoch at which the clock begins"),),
+)
+
 POLICIES["immediate"] = PolicyEntry(
     _lazy("immediate", "QuantumService"),
     (

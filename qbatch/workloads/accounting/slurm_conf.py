@@ -256,6 +256,7 @@ def _hosts(pairs: dict[str, str], place: str) -> Iterator[tuple[int, Host]]:
                 memory,
                 resources=tuple(resources.items()),
                 features=tuple(filter(None, features.split(","))),
+                weight=whole("weight", 1),
             ),
         )
 
