@@ -95,7 +95,7 @@ class Slurm(Multifactor):
 
     Args:
         instants: instants and kinds of passes, ascending, in place of those that the site's settings
-            give: of a controller's log, microseconds.
+            give: of a controller's log, microseconds.  After the last of them the site's hold.
         offset: the second of the epoch at which the clock begins: planned times are whole steps of
             the epoch.
     """
@@ -127,7 +127,7 @@ class Slurm(Multifactor):
         self._hold(view, memory)
         if view.arrived or view.ended or view.is_machine_changed or view.requeued:
             memory.is_asked = memory.is_changed = True
-        if self.instants:
+        if self._at and view.now <= self._at[-1]:
             yield from self._as_recorded(view, memory, passes, now)
             return
         is_whole = view.now % SECOND == 0
@@ -145,8 +145,8 @@ class Slurm(Multifactor):
         while place < len(self._at) and self._at[place] == view.now:
             yield from self._pass(self.instants[place][1], view, memory, passes, now)
             place += 1
-        if place < len(self._at):
-            yield WakeAt(self._at[place])
+        following = (now + 1) * SECOND if place == len(self._at) else self._at[place]
+        yield WakeAt(following)
 
     def _due(self, memory: SlurmMemory, passes: Passes, now: int) -> Iterator[str]:
         """Yield the passes of this second."""
