@@ -172,7 +172,8 @@ def test_sacct_gives_a_side_file_that_replays_on_the_site(
     log, side, machine = (str(tmp_path / name) for name in ("log.swf", "side.csv", "site.toml"))
     asked = ("import", "slurm", str(records), "--timezone", "UTC", "-o", log, "--resources", side)
     assert run([*asked, "--slurm-conf", conf(tmp_path), "--machine-file", machine]) == 0
-    assert "prioritytier of partitions: does not count" in capfd.readouterr().err
+    assert "does not count" not in capfd.readouterr().err
+    assert "rank = { tier = 3 }" in Path(machine).read_text()
     rows = list(csv.reader(Path(side).read_text().splitlines()))[1:]
     assert rows == [
         ["1", "2", "4", str(8 * GIB), "1", "a100", "", "ib&avx", "long", "0", "", "", "r1"]
