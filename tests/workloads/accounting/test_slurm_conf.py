@@ -189,6 +189,27 @@ def test_sacct_gives_a_side_file_that_replays_on_the_site(
     assert json.loads(capfd.readouterr().out)["resources"]["jobs"] == 3
 
 
+def test_the_configuration_of_another_cluster_is_said(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    header, *rows = ROWS.splitlines()
+    records = "\n".join([f"{header}|Cluster", *(f"{row}|beta" for row in rows)]) + "\n"
+    (tmp_path / "sacct.psv").write_text(records.replace("|x1|", "|x[1-9]|"))
+    asked = ["import", "slurm", str(tmp_path / "sacct.psv"), "--timezone", "UTC", "-q"]
+    asked += ["-o", str(tmp_path / "log.swf"), "--machine-file", str(tmp_path / "site.toml")]
+    assert run([*asked, "--slurm-conf", conf(tmp_path)]) == 0
+    file = tmp_path / "slurm.conf"
+    assert capfd.readouterr().err.splitlines() == [
+        f"warning: {file} may be of another cluster: ClusterName is alpha, and the records are of "
+        "beta",
+        f"warning: {file} may be of another cluster: 8 of 11 hosts on which jobs ran are not in it: "
+        "x2, x3, x4, x5, x6, ...",
+    ]
+    (tmp_path / "sacct.psv").write_text(records.replace("beta", "Alpha"))
+    assert run([*asked, "--slurm-conf", conf(tmp_path)]) == 0
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("more", "error"),
     [
