@@ -147,7 +147,7 @@ def import_log(
     from qbatch.distribution import __version__
     from qbatch.results.output import log_file, whole_file
     from qbatch.workloads.accounting import ImportOptions, import_files
-    from qbatch.workloads.accounting.slurm_conf import read_site
+    from qbatch.workloads.accounting.slurm_conf import other_cluster, read_site
     from qbatch.workloads.header import Header
     from qbatch.workloads.resource_rows import COLUMNS
     from qbatch.workloads.side_file import side_bytes
@@ -251,6 +251,8 @@ def import_log(
         _write_machine(machine_file, site.remarks, site.machine)
         for remark in site.remarks if not quiet else ():
             talk(f"{slurm_conf}: {remark}")
+        for remark in other_cluster(site.machine, done.document["jobs"]["clusters"], done.hosts):
+            talk(f"warning: {slurm_conf} may be of another cluster: {remark}")
     seen = done.seen
     if machine_file is not None and seen is not None:
         _write_machine(machine_file, seen.remarks, seen.machine)

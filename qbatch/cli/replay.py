@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from qbatch.model.record import Schedule
     from qbatch.planning.policy import Policy
     from qbatch.workloads import Log
+    from qbatch.workloads.resource_rows import ResourceRows
 
 Text = str | None
 DEFAULT_POLICIES = ["fcfs", "easy", "conservative"]
@@ -201,8 +202,6 @@ def replay(
         first=first,
         **warmup_of(warmup),
     )
-    if skipped is not None:
-        _write_skipped(read, hosts, skipped)
     latest = None
     if deadlines is not None:
         from qbatch.workloads.transform import read_deadlines
@@ -213,6 +212,8 @@ def replay(
         from qbatch.workloads.resource_rows import read_resources
 
         requests = read_resources(resources, read)
+    if skipped is not None:
+        _write_skipped(read, hosts, requests, skipped)
     experiment = experiment_of(read, hosts, given, latest, requests, outages)
     if not quiet:
         for note in experiment.notes(chosen):
@@ -234,8 +235,12 @@ def replay(
     if step:
         step_through(experiment.work, experiment.machine, chosen, at_once=show_all)
     elif explain is not None:
-        from qbatch.simulation.story import tell_story
+        from qbatch.simulation.story import row_of, tell_story
+        from qbatch.workloads.resource_rows import ids_in_words
 
+        number = int(experiment.work.number[row_of(experiment.work, explain)])
+        if named := ids_in_words([number], requests.ids if requests is not None else {}):
+            typer.echo(named)
         for each in chosen:
             for line in tell_story(experiment.work, experiment.machine, each, explain):
                 typer.echo(line)
@@ -327,7 +332,7 @@ def _replay_source(text: str, policies: list[str], machine: Text, seed: int, sho
     check_rejections(schedules, is_quiet=shown.is_quiet)
 
 
-def _write_skipped(log: Log, machine: Machine, path: str) -> None:
+def _write_skipped(log: Log, machine: Machine, resources: ResourceRows | None, path: str) -> None:
     """List the jobs that cannot run, before the replay: the list is needed most for a log of which
     no job can run."""
     from qbatch.results.output import whole_file
@@ -335,7 +340,7 @@ def _write_skipped(log: Log, machine: Machine, path: str) -> None:
     from qbatch.simulation.prepare import reasons_to_skip
 
     with whole_file(path) as file:
-        write_skipped(file, log, reasons_to_skip(log, machine))
+        write_skipped(file, log, reasons_to_skip(log, machine, resources))
     unlisted = log.bad_rows - len(log.bad_lines)
     if unlisted:
         talk(f"note: {path}: {unlisted:,} more unreadable rows are not listed")

@@ -178,16 +178,17 @@ def _first_of(names: tuple[str, ...]) -> str:
 
 
 def explain(
-    job: str = typer.Argument(..., metavar="JOB", help="Identifier of a job."),
+    job: str = typer.Argument(..., metavar="JOB", help="Identifier of a job or a reservation."),
     json: bool = _JSON,
     socket: str | None = _SOCKET,
 ) -> None:
-    """Explain why a job waits and when it is expected to start."""
+    """Explain why a job waits and when it is expected to start, or what a reservation keeps."""
     said = ask(requests.Explain(job=job), records.Explanation, socket)
     if json:
         print_json("explanation", said)
         return
-    sys.stdout.write(f"job {said.job} ({said.state}): {clean(said.text)}\n")
+    what = "reservation" if said.code == "reservation" else "job"
+    sys.stdout.write(f"{what} {said.job} ({said.state}): {clean(said.text)}\n")
     if said.blocked_by:
         sys.stdout.write(f"ahead of it: {', '.join(said.blocked_by)}\n")
     if said.promised is not None:

@@ -106,7 +106,9 @@ def up(
         else:
             talk("try: echo 'sleep 5; hostname' | qsub; qstat; qbatch status; qbatch down")
         if machine is not None or config_path is not None:
-            _note_classes(read())
+            found = read()
+            _note_classes(found)
+            _note_past(found, None if origin is None else float(origin))
         return
     from qbatch.daemon import process
 
@@ -272,6 +274,17 @@ def _note_classes(settings: Settings) -> None:
         for note in (note_of_classes, note_of_tiers):
             if text := note([load_policy(pool.policy)], pool.machine):
                 talk(f"note: {text}")
+
+
+def _note_past(settings: Settings, origin: float | None) -> None:
+    """Print a note for each reservation of a machine file that is past when the clock begins;
+    ``origin``: in seconds, None for the time of this machine."""
+    from qbatch.daemon.core.reservations import past
+
+    now = time.time() if origin is None else origin
+    for pool in settings.pools:
+        for note in past(pool.machine, round(now * 1e6)) if pool.machine is not None else ():
+            talk(f"note: pool {pool.name}: {note}")
 
 
 def _into_background(state: Path, socket_path: str) -> str:

@@ -28,11 +28,11 @@ from qbatch.daemon.clock import LITTLE, Clock, wall
 from qbatch.daemon.collector import spare_the_old
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.connection import ConnectedClient
-from qbatch.daemon.core import state_snapshot, steps
+from qbatch.daemon.core import reservations, state_snapshot, steps
 from qbatch.daemon.core.job import BatchState
 from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.setting_back import set_back
-from qbatch.daemon.core.state import Account, Core, Ending
+from qbatch.daemon.core.state import Account, Core, Ending, machine_of
 from qbatch.daemon.executors.attempt import SHORTAGES
 from qbatch.daemon.own_policies import policies_in, try_out
 from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service
@@ -395,6 +395,9 @@ class _Daemon:
         log.info(
             "serving %s as %s from %s", options.socket_path, service.settings.name, store.directory
         )
+        for pool in service.core.pools:
+            for note in reservations.past(machine_of(pool.settings), service.now):
+                log.warning("pool %s: %s", pool.settings.name, note)
         self.notify.send(f"READY=1\nSTATUS={len(service.core.jobs)} jobs")
 
         async def begin_what_if() -> None:

@@ -35,6 +35,7 @@ from qbatch.workloads.machines import load_machine
 from qbatch.workloads.outages import Outages, read_outages
 from qbatch.workloads.resource_rows import ResourceRows, kinds_of
 from qbatch.workloads.unfinished import is_on_hosts, unfinished_of
+from qbatch.workloads.user_names import users_of_reservations
 
 SCHEMA = "qbatch.replay/1"
 
@@ -153,6 +154,13 @@ class Experiment:
                         f"{self.resources.path}: {count:,} lines name a {noun}, which does not "
                         "count: the machine has none"
                     )
+        unknown = users_of_reservations(log, self.machine, self.resources).unknown
+        if count := int(np.isin(unknown, work.log_row).sum()):
+            notes.append(
+                f"whether {count:,} jobs may name their reservation is not known, and they may run "
+                "in it: the log has no names of their users (a note in its header, such as user 3 "
+                "is ann)"
+            )
         if work.requests and (count := int((work.request < 0).sum())):
             notes.append(
                 f"{count:,} of {len(work):,} jobs have no line with resources: they ask for their "

@@ -23,6 +23,7 @@ from qbatch.workloads.estimates import read_estimates
 from qbatch.workloads.log import cancelled_rows, log_second, used_procs
 from qbatch.workloads.resource_rows import ResourceRows
 from qbatch.workloads.unfinished import unfinished_of
+from qbatch.workloads.user_names import users_of_reservations
 
 _HORIZON = 1 << 61
 """The longest time of a replay in microseconds: half of the kernels' ``FOREVER``."""
@@ -84,7 +85,7 @@ def prepare(
     if resources is not None:
         resources = _on(machine, resources)
         procs = _of_requests(resources, [each.procs for each in resources.requests], procs)
-    reasons = reasons_to_skip(log, machine, procs)
+    reasons = reasons_to_skip(log, machine, resources)
     skipped = {name: len(rows) for name, rows in reasons.items()}
     keep = np.ones(len(log), np.bool_)
     if options.since is not None:
@@ -258,15 +259,19 @@ def choose_procs(log: Log, procs: int | None) -> int:
 
 
 def reasons_to_skip(
-    log: Log, machine: Machine, asked: NDArray[Any] | None = None
+    log: Log, machine: Machine, resources: ResourceRows | None = None
 ) -> dict[str, Int64Array]:
     """Return the rows of a log that cannot run on a machine, by reason; a row is under the first
     reason that applies.
 
-    ``asked``: the processors that each asks for, if not those of the log.
+    ``resources``: what the jobs ask for in chunks.
     """
     submit, run = np.asarray(log["submit"]), run_times(log)
-    procs = np.asarray(log.procs) if asked is None else asked
+    procs = np.asarray(log.procs)
+    if resources is not None:
+        procs = _of_requests(resources, [each.procs for each in resources.requests], procs)
+    is_strange = np.zeros(len(log), np.bool_)
+    is_strange[users_of_reservations(log, machine, resources).refused] = True
     number = np.asarray(log["job"])
     keep = np.ones(len(log), np.bool_)
     memory = _memory(log, slice(None), np.maximum(procs, 1))
@@ -282,6 +287,7 @@ def reasons_to_skip(
         ("no_processors", procs < 1),
         ("negative_run", run < 0),
         ("too_wide", procs > machine.widest_job),
+        ("not_a_user_of_its_reservation", is_strange),
         ("too_much_memory", ~has_host if machine.counts_memory else np.zeros(len(log), np.bool_)),
     ):
         rows = np.flatnonzero(bad & keep)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -40,9 +41,10 @@ REQUEST_COLUMNS = (
 )
 """The columns that an import fills from a job's records."""
 
-COLUMNS = ("job", *REQUEST_COLUMNS, "suspended", "user", "account", "qos", "nice")
-"""The columns that count; ``job`` and ``nodes`` are required.  ``hosts``, ``spread`` and
-``suspended`` say what really happened, which a policy does not see (``qbatch verify`` does)."""
+COLUMNS = ("job", *REQUEST_COLUMNS, "suspended", "id", "user", "account", "qos", "nice")
+"""The columns that count; ``job`` and ``nodes`` are required.  ``hosts``, ``spread`` and ``suspended``
+say what really happened, which a policy does not see (``qbatch verify`` does).  ``id`` is the
+identifier that the job had on its cluster."""
 
 UNKNOWN = "unknown"
 """The value of ``spread`` of a job that may have had other amounts on each of its hosts than its
@@ -54,6 +56,7 @@ NOT_COUNTED = ("eligible", "priority")
 _MOST = 2**31 - 1
 _NO_CHARGE = Charge()
 _NO_ROWS = np.empty(0, np.int64)
+_MOST_NAMED = 5
 
 
 def side_file_of(log: str) -> str:
@@ -69,8 +72,9 @@ class ResourceRows(NamedTuple):
     ``sha256``: of its bytes.  ``hosts``: by row of the log, the hosts on which the job really ran,
     as ``n[01-02]``; only for rows that name some.  ``is_spread_unknown``: the rows of which the
     amounts on each host are unknown.  ``suspended``: by row of the log, for how many seconds the
-    job was suspended; None if no column says that.  ``charges``: users, accounts and QOS by name,
-    each different, and ``charge`` by row of the log the index of the job's, -1 for none."""
+    job was suspended; None if no column says that.  ``ids``: by job number, the identifier of the
+    job on its cluster, where the file has it.  ``charges``: users, accounts and QOS by name, each
+    different, and ``charge`` by row of the log the index of the job's, -1 for none."""
 
     requests: tuple[JobRequest, ...]
     of: Int64Array
@@ -80,6 +84,7 @@ class ResourceRows(NamedTuple):
     hosts: Mapping[int, str]
     is_spread_unknown: BoolArray
     suspended: Int64Array | None
+    ids: Mapping[int, str] = MappingProxyType({})
     charges: tuple[Charge, ...] = ()
     charge: Int64Array = _NO_ROWS
 
@@ -147,6 +152,7 @@ def resources_of_jobs(
     charge, charges = np.full(len(numbers), -1, np.int64), dict[Charge, int]()
     not_counted = dict.fromkeys((name for name in NOT_COUNTED if name in header), 0)
     hosts: dict[int, str] = {}
+    ids: dict[int, str] = {}
     is_spread_unknown = np.zeros(len(numbers), np.bool_)
     suspended = np.zeros(len(numbers), np.int64) if "suspended" in header else None
     for line, values in rows:
@@ -169,6 +175,8 @@ def resources_of_jobs(
             charge[place] = charges.setdefault(charged, len(charges))
         for column in not_counted:
             not_counted[column] += values[column] not in ("", "0")
+        if values.get("id"):
+            ids[number] = values["id"]
         if values.get("hosts"):
             hosts[place] = values["hosts"]
         is_spread_unknown[place] = spread == UNKNOWN
@@ -183,6 +191,7 @@ def resources_of_jobs(
         hosts,
         is_spread_unknown,
         suspended,
+        ids,
         tuple(charges),
         charge,
     )
@@ -204,7 +213,20 @@ def resources_of(rows: ResourceRows, log: Log, made: Log) -> ResourceRows:
         hosts=hosts,
         is_spread_unknown=rows.is_spread_unknown[places],
         suspended=None if rows.suspended is None else rows.suspended[places],
+        ids={
+            new: rows.ids[old]
+            for new, old in zip(np.asarray(made["job"]).tolist(), origin.tolist(), strict=True)
+            if old in rows.ids
+        },
     )
+
+
+def ids_in_words(numbers: Iterable[int], ids: Mapping[int, str]) -> str:
+    """Return which jobs these were on their cluster: ``job 3 is 1207 on the cluster``; empty if the
+    file names none of them."""
+    named = [f"job {number} is {ids[number]}" for number in numbers if number in ids]
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    return f"{', '.join(named[:_MOST_NAMED])}{more} on the cluster" if named else ""
 
 
 def side_for(made: Log, side: SideText) -> SideText:

@@ -34,6 +34,9 @@ def test_a_reservation_is_kept_over_a_crash(tmp_path: Path) -> None:
         daemon.run("qbatch", "time", "until", "3")
         said = daemon.run("qbatch", "explain", inside).stdout
         assert "its reservation course begins in 0:01:38" in said
+        said = daemon.run("qbatch", "explain", "course").stdout
+        assert said.startswith("reservation course.")
+        assert "(confirmed): will keep n[1-4] from 1970-01-01 00:01:40" in said
         assert "reservations keep it from n[1-4]" in daemon.run("qbatch", "explain", waits).stdout
         daemon.kill()
         daemon.start("--time", "virtual", "--paused")

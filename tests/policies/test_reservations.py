@@ -12,8 +12,8 @@ from qbatch.engine.engine import Engine
 from qbatch.model.actions import Start, parts_of
 from qbatch.model.errors import DecisionError, UsageError
 from qbatch.model.events import Finished, Submitted
-from qbatch.model.job import ChunkRequest, Job, JobRequest
-from qbatch.model.machine import Host, Machine, Partition, Reservation
+from qbatch.model.job import SERVER, ChunkRequest, Job, JobRequest
+from qbatch.model.machine import Host, Machine, Partition, Reservation, server_host
 from qbatch.model.record import LogClock, Schedule, Workload
 from qbatch.model.reservations import Window, windows_of
 from qbatch.planning.policy import compiled_of
@@ -139,6 +139,95 @@ def test_explain_says_which_hosts_reservations_keep_it_from() -> None:
         assert found[1].text.endswith("its reservation r begins in 0:00:10")
         if policy == "conservative":
             assert [each.numbers["planned"] for each in found] == [20 * SECOND, 10 * SECOND]
+
+
+def test_explain_says_that_a_job_fits_no_time_of_its_reservation_or_a_later_one() -> None:
+    machine = machine_with(
+        Reservation("r", (0, 1), "10", 10 * SECOND, "hourly", times=2),
+        Reservation("m", (0,), "22", 3590 * SECOND, is_maintenance=True),
+        Reservation("other", (1,), "20", 5 * SECOND),
+    )
+    windows = windows_of(machine.reservations, LogClock(), 10**12)
+    engine = Engine(machine, load_policy("easy"), windows=windows)
+
+    def asking(number: int, estimate: int, hosts: int = 1, name: str = "r") -> Submitted:
+        chunks = (ChunkRequest(hosts, 8),)
+        job = Job(
+            number=number,
+            submit=0,
+            procs=8 * hosts,
+            estimate=estimate * SECOND,
+            chunks=chunks,
+            placing="scatter",
+            reservation=name,
+        )
+        return Submitted(job)
+
+    engine.handle(0, [asking(1, 10), asking(2, 13), asking(3, 20, 2)])
+    found = [engine.explain(row) for row in range(3)]
+    assert [each.code for each in found] == ["reserved"] * 3
+    assert found[0].text.endswith("its reservation r begins in 0:00:10")
+    later = "its reservation r begins in 0:00:10, and it fits there in 1:00:10 at the earliest"
+    assert found[1].text.endswith(later)
+    # The maintenance ends two seconds after the second time of the reservation begins.
+    last = "its reservation r begins in 0:00:10, and it fits there in 1:00:12 at the earliest"
+    assert found[2].text.endswith(last)
+    never = Engine(
+        msgspec.structs.replace(machine, reservations=machine.reservations[1:]),
+        load_policy("easy"),
+        windows=windows_of(machine.reservations[1:], LogClock(), 10**12),
+    )
+    never.handle(0, [asking(1, 50, 1, "other")])
+    assert never.explain(0).text.endswith("its reservation other begins in 0:00:20")
+    short = Reservation("m", (1,), "30", 5 * SECOND, is_maintenance=True)
+    kept = (short, machine.reservations[2])
+    never = Engine(
+        msgspec.structs.replace(machine, reservations=kept),
+        load_policy("easy"),
+        windows=windows_of(kept, LogClock(), 10**12),
+    )
+    never.handle(0, [asking(1, 11, 1, "other")])
+    reason = never.explain(0)
+    assert reason.code == "never-in-reservation"
+    assert "it can never run: its 0:00:11 fit into no known time of its reservation other" in (
+        reason.text
+    )
+
+
+def test_reasons_show_chunks_in_words() -> None:
+    resources = (("gpu", 2), ("gpu:a100", 2))
+    hosts = tuple(Host(f"n{number}", 8, 1 << 30, resources=resources) for number in (1, 2))
+    machine = Machine((*hosts, server_host((("matlab", 3),))), chunked=True)
+    licence = ChunkRequest(1, 0, host=SERVER, resources=(("matlab", 3),))
+    chunk = ChunkRequest(2, 7, 1 << 30, resources=resources)
+    engine = Engine(machine, load_policy("easy"))
+    wide = Job(
+        number=9,
+        submit=0,
+        procs=14,
+        estimate=SECOND,
+        memory=2 << 30,
+        chunks=(chunk, licence),
+        resources=(("gpu", 4), ("gpu:a100", 4), ("matlab", 3)),
+        placing="scatter",
+    )
+    small = Job(
+        number=2,
+        submit=0,
+        procs=1,
+        estimate=SECOND,
+        chunks=(ChunkRequest(1, 1), licence),
+        resources=(("matlab", 3),),
+    )
+    engine.handle(0, [Submitted(small), Submitted(small), Submitted(wide)])
+    texts = [engine.explain(row).text for row in (1, 2)]
+    assert texts[0].endswith(
+        "asks for 1 processor + 3 matlab, which the open hosts do not have free"
+    )
+    assert texts[1].endswith(
+        "asks for 2 chunks of 7 processors, 1GB and 2 gpu:a100 + 3 matlab, each on another host, "
+        "which the open hosts do not have free"
+    )
 
 
 def test_no_reservation_of_this_name_is_refused() -> None:

@@ -12,18 +12,20 @@ from typing import NamedTuple
 
 import msgspec
 
-from qbatch.daemon.core.state import Core, PoolState, ReservationState
+from qbatch.daemon.core.state import Core, PoolState, QueueState, ReservationState
 from qbatch.model.errors import QbatchError, suggestion
 from qbatch.model.events import Reserved
 from qbatch.model.job import Job
-from qbatch.model.machine import Reservation, fold_names
+from qbatch.model.machine import Machine, Reservation, fold_names
 from qbatch.model.record import LogClock
 from qbatch.model.reservations import Window, windows_of
 from qbatch.planning.placement import place_chunks
 from qbatch.planning.policy import check_resources
+from qbatch.planning.reserved_times import first_start, never_text
+from qbatch.planning.windows import windows_on
 from qbatch.results.shown import moment, span
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import ReservationRecord
+from qbatch.wire.records import Explanation, ReservationRecord
 
 MOST_AHEAD = 64
 """Times of one repeated reservation that the engine knows in advance."""
@@ -267,6 +269,72 @@ def windows_from(
         InputError: two overlap on a host, and that is not allowed.
     """
     return windows_of(kept, CLOCK, FOREVER, since=since, most=most, may_overlap=may_overlap)
+
+
+def check_times(core: Core, queue: QueueState, request: Job) -> None:
+    """Refuse a job that fits none of the known times of the reservation of its queue."""
+    if not queue.reservation:
+        return
+    pool = core.pools[queue.pool]
+    kept = [each.kept for each in pool.reservations]
+    own = next((each for each in kept if each.name == queue.reservation), None)
+    if own is None or own.is_flexible or not own.hosts:
+        return
+    machine = msgspec.structs.replace(pool.machine, reservations=tuple(kept))
+    windows = windows_on(machine, windows_from(kept, core.now))
+    if first_start(windows, machine, request, core.now) is None:
+        raise Refusal("never-fits", f"queue {queue.settings.name}: {never_text(request)}")
+
+
+def past(machine: Machine, now: int) -> list[str]:
+    """Return the reservations of a machine file that are over, in words."""
+    return [
+        f"the reservation {kept.name} (start {kept.start}) of the machine file is past and keeps no "
+        "hosts; give it another start, or take it out"
+        for kept in machine.reservations
+        if not windows_from([kept], now, most=1)
+    ]
+
+
+def explanation(core: Core, text: str, now: int) -> Explanation | None:
+    """Return what a reservation keeps for which jobs, if a text names one: its name, its identifier
+    or its number; None if it names none."""
+    short = text.strip().partition(".")[0]
+    found = [
+        (number, made)
+        for number, pool in enumerate(core.pools)
+        for made in pool.reservations
+        if short == made.kept.name
+        or (short.isdigit() and made.kept.name in (f"R{short}", f"M{short}"))
+    ]
+    if not found:
+        return None
+    number, made = found[0]
+    record = record_of(core, number, made, now)
+    jobs = [
+        each for job in core.live_jobs() if job.queue == record.name for each in core.members(job)
+    ]
+    runs, waits = sum(job.holds_hosts for job in jobs), sum(job.is_waiting for job in jobs)
+    if record.start is None or record.end is None:
+        times = "is over"
+    else:
+        verb = "keeps" if record.state == "running" else "will keep"
+        names = ", ".join(fold_names(record.hosts))
+        times = f"{verb} {names} from {moment(record.start)} until {moment(record.end)}"
+        times += f" ({record.repeat})" if record.repeat else ""
+    users = ", ".join(record.users) or "all users"
+    kind = "no job runs there" if record.is_maintenance else f"for the jobs of {users} in its queue"
+    counts = "" if record.is_maintenance else f"; {runs} of them run and {waits} wait"
+    more = "; they may also use other hosts and times" if record.is_flexible else ""
+    return Explanation(
+        job=record.id,
+        state=record.state,
+        code="reservation",
+        text=f"{times}, {kind}{counts}{more}",
+        said_by="server",
+        numbers={"running": runs, "waiting": waits},
+        now=now,
+    )
 
 
 def _close_queue(core: Core, made: ReservationState) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from qbatch.daemon.core import accounting, admission, dependencies, flow
+from qbatch.daemon.core import accounting, admission, dependencies, flow, reservations
 from qbatch.daemon.core.counted import counted_names, counted_of, server_chunk
 from qbatch.daemon.core.job import USER_HOLD, BatchJob, BatchState, Listed, Prepared, hold_bits
 from qbatch.daemon.core.state import (
@@ -203,6 +203,7 @@ def check_queue(
         raise Refusal(
             "queue-limit", f"queue {name} takes at most {most} jobs; it has {queue.total}"
         )
+    reservations.check_times(core, queue, prepared.request)
     has = queue.users.get(user, 0)
     if (most := settings.max_queued_per_user) is not None and has + count > most:
         raise Refusal(

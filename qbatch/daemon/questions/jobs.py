@@ -14,6 +14,7 @@ import msgspec
 
 from qbatch.daemon import attempts
 from qbatch.daemon.connection import ConnectedClient
+from qbatch.daemon.core import reservations
 from qbatch.daemon.core.accounting import text_of_record
 from qbatch.daemon.core.flow import QUANTUM_OVER
 from qbatch.daemon.core.records import excess, full_record
@@ -50,8 +51,13 @@ async def _finished(service: Service, name: str, *, or_gone: bool = False) -> re
 async def explain(
     service: Service, client: ConnectedClient, request: requests.Explain
 ) -> records.Explanation:
-    """Return why a job waits: the present reason, its promise and its forecast, if it has them."""
+    """Return why a job waits: the present reason, its promise and its forecast, if it has them; or
+    what a reservation keeps."""
     core = service.core
+    if not core.is_live(request.job):
+        kept = reservations.explanation(core, request.job, service.now)
+        if kept is not None:
+            return kept
     key = core.key_of(request.job)
     job = core.find(key)
     if job is None or job.is_over:

@@ -20,7 +20,7 @@ from itertools import chain
 import numpy as np
 
 from qbatch.model.actions import Allocation, Chunk, Start
-from qbatch.model.job import ChunkRequest, Job
+from qbatch.model.job import PACK, SCATTER, ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, fold_names, memory_text, one_host
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels import host_pass
@@ -43,12 +43,15 @@ from qbatch.planning.requests import (
     packed,
     requested,
 )
+from qbatch.planning.reserved_times import first_start, never_text
 from qbatch.planning.resources.host_plan import PlacedPlan
 from qbatch.planning.resources.host_profile import HostProfile
 from qbatch.planning.resources.pool import PoolModel
 from qbatch.planning.resources.pool_plan import PoolPlan
 from qbatch.planning.view import Named, Plan, Profile, Reserved, ResourceModel, View, jobs_of
 from qbatch.planning.windows import blocked_hosts, number_of
+
+_PLACED = {SCATTER: ", each on another host", PACK: ", all on one host"}
 
 _fits_any, _start_host = entry_to(host_pass.fits_any), entry_to(host_pass.start_host)
 
@@ -177,11 +180,9 @@ class HostModel(ResourceModel):
             if (reason := kept_out(view, by, job)) is not None:
                 return reason
             parts = " + ".join(_text(view, chunk) for chunk in requested(job))
-            whole = " on whole hosts" if job.is_exclusive else ""
-            text = (
-                f"its chunks ({parts}, {job.placing}{whole}) do not fit what the open hosts "
-                "have free"
-            )
+            whole = ", on whole hosts" if job.is_exclusive else ""
+            how = _PLACED.get(job.placing, "")
+            text = f"it asks for {parts}{how}{whole}, which the open hosts do not have free"
             return Reason("hosts", by, text, {**numbers, "most_free": max(view.free)})
         if len(reserved) != 1:
             text = (
@@ -238,11 +239,19 @@ def kept_out(view: View, by: str, job: Job) -> Reason | None:
     """Return that reservations keep a job from hosts on which it would fit now, or None."""
     blocked = blocked_hosts(view.windows, view.machine, job, view.now)
     numbers = {"procs": job.procs, "hosts": len(blocked)}
-    begin = view.windows.next_begin(number_of(view.machine, job), view.now) if blocked else None
-    if begin is not None:
-        wait = begin - view.now
+    number = number_of(view.machine, job)
+    if blocked and number >= 0 and not view.machine.reservations[number].is_flexible:
+        first = first_start(view.windows, view.machine, job, view.now)
+        if first is None:
+            return Reason("never-in-reservation", by, never_text(job), numbers)
+        begin = view.windows.next_begin(number, view.now)
+        wait = (first if begin is None else begin) - view.now
         text = f"its reservation {job.reservation} begins in {timedelta(microseconds=wait)}"
-        return Reason("reserved", by, text, numbers | {"begins_in": wait})
+        if begin is not None and first > begin:
+            later = timedelta(microseconds=first - view.now)
+            text += f", and it fits there in {later} at the earliest"
+        if begin is not None:
+            return Reason("reserved", by, text, numbers | {"begins_in": wait})
     free = view.free, view.free_memory, *view.free_resources
     if not blocked or not place_chunks(view.machine, free, job):
         return None
@@ -279,11 +288,13 @@ def _part(machine: Machine, job: Job, host: int) -> Chunk:
 
 def _text(view: View, chunk: ChunkRequest) -> str:
     where = f" on {view.machine.hosts[chunk.host].name}" if chunk.host >= 0 else ""
-    amounts = [f"{chunk.count}x{chunk.procs} processors"]
-    if chunk.memory:
-        amounts.append(memory_text(chunk.memory))
-    amounts += [f"{amount} {name}" for name, amount in chunk.resources]
-    return " and ".join(amounts) + where
+    typed = {name.partition(":")[0] for name, _ in chunk.resources if ":" in name}
+    amounts = [f"{chunk.procs} processor{'s' * (chunk.procs != 1)}"] if chunk.procs else []
+    amounts += [memory_text(chunk.memory)] if chunk.memory else []
+    amounts += [f"{amount} {name}" for name, amount in chunk.resources if name not in typed]
+    *first, last = amounts
+    many = f"{chunk.count} chunks of " if chunk.count > 1 else ""
+    return f"{many}{', '.join(first)}{' and ' * bool(first)}{last}{where}"
 
 
 class ChunkPlan:

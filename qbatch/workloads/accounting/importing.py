@@ -114,13 +114,17 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A log made of accounting, the record of the import (schema ``qbatch.import/1``), the
-    hosts seen if requested, and by job the cells of its line of resources, after the job number."""
+    """A log made of accounting, and the record of the import (schema ``qbatch.import/1``).
+
+    ``seen``: the hosts seen, if requested.  ``requests``: by job the cells of its line of resources,
+    after the job number.  ``hosts``: the names of the hosts on which jobs ran.
+    """
 
     log: ImportedLog
     document: dict[str, Any]
     seen: HostsSeen | None = None
     requests: tuple[tuple[str, ...], ...] = ()
+    hosts: frozenset[str] = frozenset()
 
 
 def import_files(
@@ -259,10 +263,11 @@ def import_files(
         },
     }
     requests = tuple(
-        (*job.request, str(job.suspended), *_charged(job, options)) if job.request else ()
+        (*job.request, str(job.suspended), readable(job.job), *_charged(job)) if job.request else ()
         for job in jobs
     )
-    return Imported(log, document, seen, requests)
+    names = frozenset(host for cluster, host in counts.hosts if cluster in clusters)
+    return Imported(log, document, seen, requests, names)
 
 
 def _check_clusters(asked: Sequence[str], known: set[str]) -> None:
@@ -342,8 +347,6 @@ def listed_reasons(counts: Reasons) -> list[dict[str, Any]]:
     ]
 
 
-def _charged(job: AccountingRecord, options: ImportOptions) -> tuple[str, ...]:
-    """Return the cells of a job's user, account, QOS and nice value; an anonymous log has none."""
-    if options.is_anonymous:
-        return "", "", "", ""
+def _charged(job: AccountingRecord) -> tuple[str, ...]:
+    """Return the cells of a job's user, account, QOS and nice value."""
     return readable(job.user), readable(job.account), readable(job.qos), str(job.nice or "")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,6 +73,7 @@ _OF_PARTITIONS = frozenset(
 )
 _WITHOUT_EFFECT = frozenset(("state",))
 _MOST_INCLUDED = 16
+_SHOWN = 5
 _UNLIMITED = frozenset(("UNLIMITED", "INFINITE", "-1"))
 _WEIGHT = re.compile(r"([A-Za-z][\w/:.-]*)=(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)\Z", re.IGNORECASE)
 _UNITS_OF_A_GB = {"K": 2**20, "M": 2**10, "": 2**10, "G": 1, "T": 2**-10, "P": 2**-20}
@@ -102,6 +103,24 @@ def read_site(conf: str, reservations: str | None = None) -> SlurmSite:
     kept, remarks = read_reservations(reservations, site.machine)
     machine = msgspec.structs.replace(site.machine, reservations=kept)
     return site._replace(machine=machine, remarks=(*site.remarks, *remarks))
+
+
+def other_cluster(machine: Machine, clusters: Iterable[str], hosts: Collection[str]) -> list[str]:
+    """Return what shows that a machine is not the cluster of some jobs, in words.
+
+    ``clusters``: those that the records name; ``hosts``: those on which the jobs ran.
+    """
+    named = sorted(filter(None, clusters))
+    found = []
+    if named and machine.name and machine.name.lower() not in map(str.lower, named):
+        found.append(f"ClusterName is {machine.name}, and the records are of {', '.join(named)}")
+    missing = sorted(set(hosts).difference(host.name for host in machine.real_hosts))
+    if missing:
+        shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
+        found.append(
+            f"{len(missing):,} of {len(hosts):,} hosts on which jobs ran are not in it: {shown}"
+        )
+    return found
 
 
 def read_slurm_conf(path: str) -> SlurmSite:

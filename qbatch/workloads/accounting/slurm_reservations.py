@@ -55,14 +55,18 @@ def read_reservations(path: str, machine: Machine) -> tuple[tuple[Reservation, .
         start, end = (_instant(fields, key, place) for key in ("StartTime", "EndTime"))
         if end <= start:
             raise InputError(f"{place}: the reservation {name} ends before it begins")
-        users = fields.get("Users", "")
+        listed = fields.get("Users", "")
+        users = () if listed in NOTHING else tuple(listed.split(","))
+        if any(each.startswith("-") for each in users):
+            remarks[name] = f"reservation {name}: users that are left out ({listed}) do not count"
+            users = ()
         found[name] = Reservation(
             name,
             hosts,
             start.isoformat(),
             round((end - start).total_seconds()) * 1_000_000,
             next((_REPEATS[each] for each in flags if each in _REPEATS), ""),
-            () if users in NOTHING else tuple(users.split(",")),
+            users,
             "MAINT" in flags,
             "FLEX" in flags,
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -170,6 +171,56 @@ def test_only_its_users_may_submit_to_a_reservation_and_only_its_owner_ends_it()
     assert outcome.error.message == "Unknown Reservation Id course"
 
 
+def test_a_job_that_fits_no_time_of_its_reservation_is_refused() -> None:
+    bench = bench_of()
+    made(bench, hosts=("n[1-2]",))
+    made(bench, hosts=("n1",), after=200)
+    whole_host(bench, 100, hosts=2, queue="R1")
+    whole_host(bench, 101, queue="R1")  # It fits on the other host.
+    with pytest.raises(Refusal, match="it can never run: its 0:01:41 fit into no known time") as no:
+        whole_host(bench, 101, hosts=2, queue="R1")
+    assert no.value.code == "never-fits"
+
+
+def test_a_reservation_is_explained_by_its_name_and_its_number() -> None:
+    bench = bench_of()
+    made(bench, hosts=("n[1-2]",))
+    made(bench, ROOT, hosts=("n4",), is_maintenance=True)
+    whole_host(bench, 10, queue="R1")
+
+    def said(text: str) -> str | None:
+        found = reservations.explanation(bench.core, text, bench.now)
+        return None if found is None else found.text
+
+    for name in ("R1", "1", "R1.server", "R1.other"):
+        assert said(name) == (
+            "will keep n[1-2] from 1970-01-01 00:01:40 until 1970-01-01 00:03:20, for the jobs of "
+            "alice in its queue; 0 of them run and 1 wait"
+        )
+    assert said("2") == said("M2")
+    assert str(said("M2")).endswith("no job runs there")
+    assert said("3") is None
+    bench.wait(101)
+    assert str(said("R1")).startswith("keeps n[1-2] from")
+    assert str(said("R1")).endswith("1 of them run and 0 wait")
+
+
+def test_a_past_reservation_of_a_machine_file_is_named() -> None:
+    machine = (
+        parse_config(site(reservations=COURSE.format(repeat="daily")), "the test").pools[0].machine
+    )
+    assert machine is not None
+    machine = msgspec.structs.replace(
+        machine,
+        reservations=tuple(
+            msgspec.structs.replace(each, repeat="") for each in machine.reservations
+        ),
+    )
+    assert reservations.past(machine, 199 * SECOND) == []
+    [note] = reservations.past(machine, 200 * SECOND)
+    assert note.startswith("the reservation course (start 100) of the machine file is past")
+
+
 def test_a_reservation_that_is_over_takes_no_job_and_loses_those_that_wait() -> None:
     bench = bench_of()
     made(bench, hosts=("n1",))
@@ -190,10 +241,13 @@ def test_a_reservation_that_is_over_takes_no_job_and_loses_those_that_wait() -> 
 def test_maintenance_takes_hosts_that_are_reserved_and_no_job_runs_there() -> None:
     bench = bench_of()
     made(bench, hosts=("n1",))
+    inside = whole_host(bench, 50, queue="R1")
     down = made(bench, ROOT, hosts=("all",), is_maintenance=True)
-    assert down.name == "M2"
-    assert "M2" not in bench.core.queues
-    inside, other = whole_host(bench, 50, queue="R1"), whole_host(bench, 200)
+    assert down.name.startswith("M")
+    assert down.name not in bench.core.queues
+    with pytest.raises(Refusal, match="fit into no known time of its reservation R1"):
+        whole_host(bench, 50, queue="R1")
+    other = whole_host(bench, 200)
     bench.wait(500)
     assert bench.ended[inside].started is None
     assert started(bench, other) == 200
@@ -217,7 +271,7 @@ def test_reservations_survive_a_crash() -> None:
         bench = bench_of(
             policy=draw.choice(("easy", "conservative", "fcfs")),
             reservations=draw.choice(
-                ("", COURSE.format(repeat=""), COURSE.format(repeat="hourly"))
+                ("", COURSE.format(repeat="daily"), COURSE.format(repeat="hourly"))
             ),
         )
         snapshots = [(0, b"")]
@@ -285,7 +339,7 @@ def test_a_forecast_knows_the_reservations() -> None:
 
 
 def test_a_new_configuration_changes_its_own_reservations_and_keeps_the_others() -> None:
-    bench = bench_of(reservations=COURSE.format(repeat=""))
+    bench = bench_of(reservations=COURSE.format(repeat="daily"))
     made(bench, hosts=("n3",), name="mine")
     waiting = whole_host(bench, 50, queue="mine")
     bench.make_pass()
@@ -302,9 +356,9 @@ def test_a_new_configuration_changes_its_own_reservations_and_keeps_the_others()
     set_to(site(reservations=COURSE.format(repeat="daily")))
     assert set(bench.core.queues) == {"batch", "mine", "course"}
     with pytest.raises(InputError, match="a user made a reservation mine"):
-        set_to(site(reservations=COURSE.format(repeat="").replace("course", "mine")))
+        set_to(site(reservations=COURSE.format(repeat="daily").replace("course", "mine")))
     with pytest.raises(InputError, match="'mine' and 'course' overlap on a host"):
-        set_to(site(reservations=COURSE.format(repeat="").replace("n[1-2]", "n3")))
+        set_to(site(reservations=COURSE.format(repeat="daily").replace("n[1-2]", "n3")))
     with pytest.raises(InputError, match="delete the reservation first"):
         set_to(site().replace("cpus = 8", "cpus = 9"))
     bench.wait(300)
@@ -314,8 +368,8 @@ def test_a_new_configuration_changes_its_own_reservations_and_keeps_the_others()
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (COURSE.format(repeat="") * 2, "the reservation 'course' appears twice"),
-        (COURSE.format(repeat="").replace('"course"', '"batch"'), "a reservation is a queue"),
+        (COURSE.format(repeat="daily") * 2, "the reservation 'course' appears twice"),
+        (COURSE.format(repeat="daily").replace('"course"', '"batch"'), "a reservation is a queue"),
     ],
 )
 def test_a_configuration_with_reservations_that_do_not_go_is_refused(text: str, said: str) -> None:

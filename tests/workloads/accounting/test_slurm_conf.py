@@ -72,7 +72,9 @@ def test_nodes_and_partitions_are_a_machine_in_order_of_weight(tmp_path: Path) -
 
 
 def test_memory_counts_only_if_slurm_counts_it(tmp_path: Path) -> None:
-    machine, remarks, *_ = read_slurm_conf(conf(tmp_path, CONF.replace("CR_Core_Memory", "CR_Core")))
+    machine, remarks, *_ = read_slurm_conf(
+        conf(tmp_path, CONF.replace("CR_Core_Memory", "CR_Core"))
+    )
     assert not machine.counts_memory
     assert remarks[-1] == "memory does not count: SelectTypeParameters names no memory"
 
@@ -177,17 +179,40 @@ def test_sacct_gives_a_side_file_that_replays_on_the_site(
     rows = list(csv.reader(Path(side).read_text().splitlines()))[1:]
     assert rows == [
         ["1", "2", "4", str(8 * GIB), "1", "a100", "", "ib&avx", "long", "0", "", "", "r1"]
-        + ["n[01-02]", "unknown", "0", "ann", "", "", ""],
+        + ["n[01-02]", "unknown", "0", "1", "ann", "", "", ""],
         # Of a choice of features none is named; 12 processors went to two nodes.
         ["2", "2", "6", str(500 * 2**20), "0", "", "", "", "all", "1", "", "", "r2"]
-        + ["n[01-02]", "unknown", "0", "ann", "", "", ""],
+        + ["n[01-02]", "unknown", "0", "2", "ann", "", "", ""],
         ["3", "1", "2", "0", "0", "", "", "", "", "0", "", "matlab=3", "", "x1", "", "0"]
-        + ["bob", "", "", ""],
+        + ["3", "bob", "", "", ""],
     ]
-    assert read_resources(side, read_log(log)).of.tolist() == [0, 1, 2]
+    rows_of_log = read_resources(side, read_log(log))
+    assert rows_of_log.of.tolist() == [0, 1, 2]
+    assert rows_of_log.ids == {1: "1", 2: "2", 3: "3"}
     replay = ("replay", log, "--machine", machine, "--resources", side, "-p", "easy", "--audit")
     assert run([*replay, "--json", "-q"]) == 0
     assert json.loads(capfd.readouterr().out)["resources"]["jobs"] == 3
+
+
+def test_the_configuration_of_another_cluster_is_said(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    header, *rows = ROWS.splitlines()
+    records = "\n".join([f"{header}|Cluster", *(f"{row}|beta" for row in rows)]) + "\n"
+    (tmp_path / "sacct.psv").write_text(records.replace("|x1|", "|x[1-9]|"))
+    asked = ["import", "slurm", str(tmp_path / "sacct.psv"), "--timezone", "UTC", "-q"]
+    asked += ["-o", str(tmp_path / "log.swf"), "--machine-file", str(tmp_path / "site.toml")]
+    assert run([*asked, "--slurm-conf", conf(tmp_path)]) == 0
+    file = tmp_path / "slurm.conf"
+    assert capfd.readouterr().err.splitlines() == [
+        f"warning: {file} may be of another cluster: ClusterName is alpha, and the records are of "
+        "beta",
+        f"warning: {file} may be of another cluster: 8 of 11 hosts on which jobs ran are not in it: "
+        "x2, x3, x4, x5, x6, ...",
+    ]
+    (tmp_path / "sacct.psv").write_text(records.replace("beta", "Alpha"))
+    assert run([*asked, "--slurm-conf", conf(tmp_path)]) == 0
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

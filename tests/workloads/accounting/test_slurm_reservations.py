@@ -58,6 +58,10 @@ def test_reservations_of_whole_nodes_are_read_and_others_are_named(tmp_path: Pat
         f"reservation cores ({path}): left out, it has no whole nodes",
         "reservation m2: MAGNETIC does not count",
     ]
+    path.write_text(FIRST.replace("u2,u3", "-u2"))
+    [found_again], remarks = read_reservations(str(path), MACHINE)
+    assert found_again.users == ()
+    assert remarks == ["reservation r1: users that are left out (-u2) do not count"]
     machine = Machine(MACHINE.hosts, chunked=True, reservations=found)
     assert parse_machine("\n".join(machine_as_toml(machine)), "again") == machine
 
