@@ -37,6 +37,8 @@ class JobRequest(msgspec.Struct, frozen=True, gc=False):
     is_exclusive: bool = False
     partitions: tuple[str, ...] = ()
     reservation: str = ""
+    least_hosts: int = 0
+    most_hosts: int = 0
 
     @property
     def procs(self) -> int:
@@ -98,7 +100,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
 
     ``owner``, ``account``, ``qos``: names of its user, of the account that is charged and of its
     quality of service, as the site has them (:mod:`qbatch.model.site`); empty: not said.  ``nice``: by
-    how much its user lowers its priority.
+    how much its user lowers its priority.  ``least_hosts``, ``most_hosts``: on how many hosts its
+    chunks are to be (0: not said); only the policy ``slurm`` follows that.
     """
 
     row: int = -1
@@ -129,3 +132,5 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     account: str = ""
     qos: str = ""
     nice: int = 0
+    least_hosts: int = 0
+    most_hosts: int = 0

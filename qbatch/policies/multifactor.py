@@ -24,7 +24,7 @@ from qbatch.planning.partitions import has_tiers, partitions_of, tier_of
 from qbatch.planning.requests import chunks_on_hosts, requested
 from qbatch.planning.resources import PoolModel
 from qbatch.planning.view import Reserved, View
-from qbatch.policies.fair_share import ShareTree, Use, decay_of, new_usage
+from qbatch.policies.fair_share import ShareTree, Usage, Use, decay_of, new_usage
 
 SECOND = 1_000_000
 _GIB, _MIB = 2**30, 2**20
@@ -121,10 +121,10 @@ class SiteRules:
             )
         return self._qos.get(name, -1)
 
-    def fair_shares(self, memory: SiteMemory) -> list[float]:
+    def fair_shares(self, usage: Usage) -> list[float]:
         """Return the fair-share factor of each association."""
         rules = self.site.fairshare
-        return self.tree.factors(memory.usage.of_nodes, rules.kind, rules.dampening)
+        return self.tree.factors(usage.of_nodes, rules.kind, rules.dampening)
 
     def weighed(self, terms: Terms, waited: int, share: float) -> Made:
         """Return the priority of a job that has waited so many seconds, in the order in which Slurm
@@ -289,11 +289,13 @@ class SiteMemory:
     and by row of each waiting job its terms in each of its partitions, the second of its submission,
     and its priority in each.
 
-    ``begun``: the second of the first event, of which ticks are counted.
+    ``begun``: the second of the first event, of which ticks are counted.  ``factors``: the fair-share
+    factor of each association at the last tick; it stays until the next.
     """
 
     def __init__(self, rules: SiteRules) -> None:
         self.usage = new_usage(rules.tree, rules.site)
+        self.factors = rules.fair_shares(self.usage)
         self.running: dict[int, Use] = {}
         self.terms: dict[int, tuple[Terms, ...]] = {}
         self.since: dict[int, int] = {}
@@ -334,15 +336,17 @@ class Multifactor:
         if len(starts) < len(view.queue):
             yield WakeAt(memory.next_tick * SECOND)
 
-    def follow(self, view: View) -> SiteMemory:
-        """Bring the record up to date: ends, ticks, arrivals."""
+    def follow(self, view: View, *, is_ticking: bool | None = None) -> SiteMemory:
+        """Bring the record up to date: ends, ticks, arrivals.  ``is_ticking``: now is a tick (None: the
+        period of the site says that)."""
         rules: SiteRules = self.rules_of(view.machine)
         memory: SiteMemory = view.memory
         now = view.now // SECOND
         period = rules.weights.period
         if memory.begun < 0:
-            memory.begun = memory.next_tick = now
-        while memory.next_tick < now:
+            memory.begun, memory.next_tick = now, now + period
+            memory.usage.last = now
+        while is_ticking is None and memory.next_tick < now:
             self._tick(rules, memory, memory.next_tick)
             memory.next_tick += period
         decay = decay_of(rules.site.fairshare)
@@ -360,9 +364,9 @@ class Multifactor:
         for row in arrived:
             job = view.jobs[row]
             known[row], memory.since[row] = rules.terms(job), job.submit // SECOND
-        if memory.next_tick == now:
+        if memory.next_tick == now if is_ticking is None else is_ticking:
             self._tick(rules, memory, now)
-            memory.next_tick += period
+            memory.next_tick = now + period
             arrived = view.queue.tolist()
         self._prioritise(rules, memory, arrived, now, view)
         return memory
@@ -374,6 +378,7 @@ class Multifactor:
     def _tick(self, rules: SiteRules, memory: SiteMemory, now: int) -> None:
         uses = [memory.running[row] for row in sorted(memory.running)]
         memory.usage.tick(rules.tree, rules.site.fairshare, uses, now, rules.no_decay)
+        memory.factors = rules.fair_shares(memory.usage)
 
     def _prioritise(
         self, rules: SiteRules, memory: SiteMemory, rows: Sequence[int], now: int, view: View
@@ -381,7 +386,7 @@ class Multifactor:
         """Make the priorities of some rows."""
         if not rows:
             return
-        factors = rules.fair_shares(memory)
+        factors = memory.factors
         for row in rows:
             association = rules.association(view.jobs[row])
             share = factors[association] if association >= 0 else 0.0

@@ -39,8 +39,8 @@ from qbatch.policies.slurm_nodes import (
 )
 from qbatch.policies.slurm_plans import PlannedHosts
 
-QUICK, FULL, BACKFILL = "quick", "full", "backfill"
-"""The kinds of passes."""
+QUICK, FULL, BACKFILL, TICK = "quick", "full", "backfill", "tick"
+"""The kinds of passes, and a tick, at which priorities are made anew."""
 
 RESOURCES, PRIORITY, LICENCES, RESERVED, UNAVAILABLE, NOT_TRIED = REASONS = (
     "Resources",
@@ -109,6 +109,7 @@ class Slurm(Multifactor):
         self.offset = offset
         self.instants = instants
         self._at = [at for at, _ in instants]
+        self._ticks = {each for each in instants if each[1] == TICK}
         self._asks: dict[tuple[object, ...], Ask | None] = {}
 
     def new_memory(self, machine: Machine) -> SlurmMemory:
@@ -117,7 +118,9 @@ class Slurm(Multifactor):
 
     def decide(self, view: View) -> Iterator[Action]:
         """Make the passes that are due, and ask for the next."""
-        self.follow(view)
+        is_recorded = bool(self._at) and view.now <= self._at[-1]
+        is_ticking = (view.now, TICK) in self._ticks if is_recorded and self._ticks else None
+        self.follow(view, is_ticking=is_ticking)
         memory: SlurmMemory = view.memory
         passes = self.passes_of(view.machine)
         now = view.now // SECOND
@@ -127,7 +130,7 @@ class Slurm(Multifactor):
         self._hold(view, memory)
         if view.arrived or view.ended or view.is_machine_changed or view.requeued:
             memory.is_asked = memory.is_changed = True
-        if self._at and view.now <= self._at[-1]:
+        if is_recorded:
             yield from self._as_recorded(view, memory, passes, now)
             return
         is_whole = view.now % SECOND == 0
@@ -143,7 +146,8 @@ class Slurm(Multifactor):
         """Make the recorded passes of this instant, and ask for the next one."""
         place = bisect_left(self._at, view.now)
         while place < len(self._at) and self._at[place] == view.now:
-            yield from self._pass(self.instants[place][1], view, memory, passes, now)
+            if self.instants[place][1] != TICK:
+                yield from self._pass(self.instants[place][1], view, memory, passes, now)
             place += 1
         following = (now + 1) * SECOND if place == len(self._at) else self._at[place]
         yield WakeAt(following)
@@ -209,7 +213,11 @@ class Slurm(Multifactor):
 
     def ask(self, machine: Machine, job: Job) -> Ask | None:
         """Return what a job asks for in Slurm's terms."""
-        key = (job.chunks, job.procs, job.memory, job.placing, job.is_exclusive, job.resources)
+        hosts = (job.least_hosts, job.most_hosts)
+        key = (
+            *(job.chunks, job.procs, job.memory, job.placing, job.is_exclusive, job.resources),
+            *hosts,
+        )
         if key not in self._asks:
             self._asks[key] = ask_of(machine, job)
         return self._asks[key]

@@ -75,23 +75,31 @@ def ask_of(machine: Machine, job: Job) -> Ask | None:
     chunk = chunks[0]
     named = machine.amounts(chunk.resources)
     wants = any(name.partition(":")[0] == "gpu" and amount for name, amount in chunk.resources)
-    exclusive = job.is_exclusive
     if job.placing == SCATTER:
-        tasks = chunk.count * chunk.procs
-        return Ask(
-            *(chunk.count, chunk.count, tasks, 1, chunk.procs, chunk.memory, named),
-            *(False, exclusive, server, wants),
-        )
-    if job.placing == PACK or chunk.count == 1:
-        count = chunk.count
-        whole = tuple(count * amount for amount in named)
-        return Ask(
-            *(1, 1, 1, count * chunk.procs, 0, count * chunk.memory, whole),
-            *(False, exclusive, server, wants),
-        )
+        count, tasks, each, per_host = chunk.count, chunk.count * chunk.procs, 1, chunk.procs
+        least = most = count
+        memory, is_by_task = chunk.memory, False
+    elif job.placing == PACK or chunk.count == 1:
+        least = most = tasks = 1
+        each, per_host = chunk.count * chunk.procs, 0
+        memory, is_by_task = chunk.count * chunk.memory, False
+        named = tuple(chunk.count * amount for amount in named)
+    else:
+        least, most = job.least_hosts or 1, job.most_hosts or MANY
+        tasks, each, per_host = chunk.count, chunk.procs, 0
+        memory, is_by_task = chunk.memory, True
     return Ask(
-        *(1, MANY, chunk.count, chunk.procs, 0, chunk.memory, named),
-        *(True, exclusive, server, wants),
+        least=least,
+        most=most,
+        tasks=tasks,
+        cpus_per_task=each,
+        per_host=per_host,
+        memory=memory,
+        named=named,
+        is_by_task=is_by_task,
+        is_exclusive=job.is_exclusive,
+        server=server,
+        wants_gpus=wants,
     )
 
 

@@ -173,6 +173,8 @@ def arrivals_of(
                 is_exclusive=asked.is_exclusive,
                 partitions=asked.partitions,
                 reservation=asked.reservation,
+                least_hosts=asked.least_hosts,
+                most_hosts=asked.most_hosts,
             )
         if work.charges and (charged := int(work.charge[places[place - row]])) >= 0:
             charge = work.charges[charged]

@@ -38,6 +38,8 @@ REQUEST_COLUMNS = (
     "reservation",
     "hosts",
     "spread",
+    "min_nodes",
+    "max_nodes",
 )
 """The columns that an import fills from a job's records."""
 
@@ -278,6 +280,8 @@ def cells_of(request: JobRequest) -> dict[str, str]:
         "place": request.placing if nodes > 1 and request.placing != usual else "",
         "server": _amounts_text(of_server),
         "reservation": request.reservation,
+        "min_nodes": str(request.least_hosts or ""),
+        "max_nodes": str(request.most_hosts or ""),
     }
     return {name: cell for name, cell in cells.items() if cell}
 
@@ -331,6 +335,8 @@ def _request(values: dict[str, str], line: str) -> JobRequest:
         _whole(values, "exclusive", 0, line, default=0) > 0,
         partitions,
         values.get("reservation", ""),
+        _whole(values, "min_nodes", 0, line, default=0),
+        _whole(values, "max_nodes", 0, line, default=0),
     )
 
 

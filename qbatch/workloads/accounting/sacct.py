@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain, islice
 
+from qbatch.model.job import FREE
 from qbatch.workloads import left_out
 from qbatch.workloads.accounting.record import (
     ABSENT,
@@ -37,7 +38,7 @@ from qbatch.workloads.accounting.sacct_rows import (
 )
 from qbatch.workloads.accounting.times import WallClock, slurm_span
 from qbatch.workloads.left_out import Asks
-from qbatch.workloads.resource_rows import UNKNOWN
+from qbatch.workloads.resource_rows import REQUEST_COLUMNS, UNKNOWN
 
 _KNOWN = frozenset(
     (
@@ -103,6 +104,9 @@ _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?![\w-])")
 _OF_ONE_USER = re.compile(r"(?<!\S)--exclusive=(?:user|mcs)\b")
 _TASKS = re.compile(r"(?<!\S)(?:--ntasks[= ]|-n ?)(\d{1,9})(?!\S)", re.ASCII)
 _TASKS_PER_NODE = re.compile(r"(?<!\S)--ntasks-per-node[= ](\d{1,9})(?!\S)", re.ASCII)
+_NODES = re.compile(r"(?<!\S)(?:--nodes[= ]|-N ?)(\d{1,9})(?:-(\d{1,9}))?(?!\S)", re.ASCII)
+_CPUS_OF_TASK = re.compile(r"(?<!\S)(?:--cpus-per-task[= ]|-c ?)(\d{1,9})(?!\S)", re.ASCII)
+_MEMORY_OF_NODE = re.compile(r"(?<!\S)--mem[= ]")
 _GPUS_OF_JOB = re.compile(r"(?<!\S)(?:--gpus[= ]|-G)")
 _CHOICE = re.compile(r"[|\[*]")
 _FEATURE = re.compile(r"[A-Za-z_][\w.:\-]*")
@@ -220,7 +224,9 @@ def _job(
             _reservation(row),
             row.get("nodelist", "").strip(),
         )
-        record.request += (_spread(record, row),) if record.request else ()
+        if record.request:
+            record.request += (_spread(record, row), "", "")
+            record.request = _as_tasks(record.request, row)
         record.qos = word("qos")
         found_nice = _NICE.search(row.get("submitline", ""))
         record.nice = int(found_nice[1] or 100) if found_nice else 0
@@ -425,6 +431,31 @@ def _request(
         reservation,
         "" if hosts in NOTHING or hosts == "None assigned" else hosts,
     )
+
+
+def _as_tasks(request: tuple[str, ...], row: Row) -> tuple[str, ...]:
+    """Return the request of a job that asks for tasks, whatever hosts they are on (``--ntasks`` without
+    tasks by node): as many chunks, and the hosts that ``--nodes`` says.
+
+    A job that asks for GPUs, for memory by node or for whole nodes keeps nodes.
+    """
+    command = row.get("submitline", "")
+    tasks, nodes = _TASKS.search(command), _NODES.search(command)
+    by_node = _TASKS_PER_NODE.search(command) or _MEMORY_OF_NODE.search(command)
+    _, _, memory, gpus, _, _, _, _, exclusive, *_ = request
+    if tasks is None or by_node or gpus != "0" or exclusive != "0":
+        return request
+    many, cpus = int(tasks[1]), _CPUS_OF_TASK.search(command)
+    each = int(cpus[1]) if cpus else 1
+    asked = row.get("reqtres", "") or row.get("alloctres", "")
+    if many < 2 or many * each != _tres(asked).get("cpu", 0):
+        return request  # whole cores or sockets
+    cells = dict(zip(REQUEST_COLUMNS, request, strict=True))
+    cells |= {"nodes": str(many), "cpus_per_node": str(each), "place": FREE}
+    cells["memory_per_node"] = str(-(-int(memory) * int(request[0]) // many))
+    if nodes is not None:
+        cells |= {"min_nodes": nodes[1], "max_nodes": nodes[2] or nodes[1]}
+    return tuple(cells.values())
 
 
 def _is_exclusive(row: Row) -> bool:
