@@ -9,14 +9,14 @@ priorities or of submission.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from qbatch.model.actions import Action, Start, WakeAt
+from qbatch.model.actions import Action, Allocation, Start, WakeAt
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine, Partition
 from qbatch.model.reasons import Reason
@@ -28,7 +28,10 @@ from qbatch.planning.view import View
 from qbatch.planning.windows import number_of
 from qbatch.policies.multifactor import Multifactor, SiteMemory, SiteRules
 from qbatch.policies.slurm_nodes import (
+    CPUS,
     MANY,
+    MEMORY,
+    NAMED,
     SECOND,
     Ask,
     Holding,
@@ -137,8 +140,10 @@ class Slurm(Multifactor):
         for kind in self._due(memory, passes, now) if is_whole else ():
             yield from self._pass(kind, view, memory, passes, now)
         waiting = len(view.queue) - sum(row in memory.holdings for row in view.queue.tolist())
-        if waiting or memory.is_asked:
-            yield WakeAt(self._next(memory, passes, now, bool(waiting)) * SECOND)
+        # Where nothing runs and nothing is planned, the next pass would find what the last one found.
+        may_change = memory.is_asked or memory.is_changed or memory.planned or memory.holdings
+        if waiting and may_change:
+            yield WakeAt(self._next(memory, passes, now) * SECOND)
 
     def _as_recorded(
         self, view: View, memory: SlurmMemory, passes: Passes, now: int
@@ -169,12 +174,12 @@ class Slurm(Multifactor):
                 memory.is_changed = False
                 yield BACKFILL
 
-    def _next(self, memory: SlurmMemory, passes: Passes, now: int, waits: bool) -> int:
+    def _next(self, memory: SlurmMemory, passes: Passes, now: int) -> int:
         """Return the second of the next pass."""
-        following = [memory.last_full + passes.interval] if waits else []
+        following = [memory.last_full + passes.interval]
         if memory.is_asked:
             following.append(memory.last_main + max(passes.delay, passes.least_gap))
-        if waits and passes.has_backfill:
+        if passes.has_backfill:
             following.append(memory.next_backfill)
         return max(min(following), now + 1)
 
@@ -352,6 +357,9 @@ class Tables:
                 continue
             ask = self.policy.ask(self.machine, job)
             if ask is None:
+                start = self.start_chunks(entry)
+                if start is not None:
+                    yield start
                 continue
             ask, everywhere = self.counts(ask, entry), self.everywhere(entry)
             of_partition = (
@@ -411,18 +419,52 @@ class Tables:
             return RESOURCES, None
         return (RESERVED if kept.any() else UNAVAILABLE), None
 
-    def start(self, entry: Entry, ask: Ask, chosen: dict[int, int]) -> Start | None:
-        """Return the start of a job on chosen hosts, and note what it takes."""
-        machine, memory, job = self.machine, self.memory, entry.job
-        allocation = allocation_of(machine, self.nodes, ask, chosen)
+    def start_chunks(self, entry: Entry) -> Start | None:
+        """Return the start of a job of different chunks, on the hosts that other policies give it, if
+        they are free.  It never stops its partition, and no start of it is planned."""
+        machine, free = self.machine, self.nodes.free.tolist()
+        kept = self.kept_out(entry.job, ~self.closed, self.now, self.now + 1) | self.closed
+        cpus = [0 if kept[host] else amount for host, amount in enumerate(free[CPUS])]
+        padding = [[0]] if machine.server >= 0 else []
+        left = [[self.left[name]] if machine.server >= 0 else [] for name in machine.resources]
+        allocation = self.view.window.kind.allocation(
+            machine,
+            cpus + [0] * len(padding),
+            free[MEMORY] + [0] * len(padding),
+            entry.job,
+            [amounts + more for amounts, more in zip(free[NAMED:], left, strict=True)],
+        )
         if not allocation:
             return None
-        end = self.now + -(-job.estimate // SECOND)
-        held = holding_of(entry.row, allocation, len(machine.resources), end, ask.is_exclusive)
+        server = dict.fromkeys(machine.resources, 0)
+        for chunk in allocation:
+            if chunk.host == machine.server:
+                server |= dict(zip(machine.resources, chunk.resources, strict=True))
+        return self._begin(entry, allocation, tuple(server.items()), entry.job.is_exclusive)
+
+    def start(self, entry: Entry, ask: Ask, chosen: dict[int, int]) -> Start | None:
+        """Return the start of a job on chosen hosts."""
+        allocation = allocation_of(self.machine, self.nodes, ask, chosen)
+        if not allocation:
+            return None
+        return self._begin(entry, allocation, ask.server, ask.is_exclusive)
+
+    def _begin(
+        self,
+        entry: Entry,
+        allocation: Allocation,
+        server: Iterable[tuple[str, int]],
+        is_exclusive: bool,
+    ) -> Start:
+        """Note what a starting job takes."""
+        memory = self.memory
+        end = self.now + -(-entry.job.estimate // SECOND)
+        resources = len(self.machine.resources)
+        held = holding_of(entry.row, allocation, resources, end, is_exclusive)
         self.nodes.take(held)
         memory.holdings[entry.row] = held
-        for name, amount in ask.server:
-            self.left[name] -= amount
+        for name, amount in server:
+            self.left[name] = self.left.get(name, 0) - amount
         memory.planned.pop(entry.row, None)
         memory.reasons.pop(entry.row, None)
         memory.is_changed = True

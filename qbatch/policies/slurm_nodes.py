@@ -73,16 +73,17 @@ def ask_of(machine: Machine, job: Job) -> Ask | None:
     if len(chunks) != 1:
         return None
     chunk = chunks[0]
+    is_on_one = machine.single_host or len(machine.real_hosts) == 1
     named = machine.amounts(chunk.resources)
     wants = any(name.partition(":")[0] == "gpu" and amount for name, amount in chunk.resources)
     if job.placing == SCATTER:
         count, tasks, each, per_host = chunk.count, chunk.count * chunk.procs, 1, chunk.procs
         least = most = count
         memory, is_by_task = chunk.memory, False
-    elif job.placing == PACK or chunk.count == 1:
+    elif job.placing == PACK or chunk.count == 1 or is_on_one:
         least = most = tasks = 1
         each, per_host = chunk.count * chunk.procs, 0
-        memory, is_by_task = chunk.count * chunk.memory, False
+        memory, is_by_task = job.memory, False
         named = tuple(chunk.count * amount for amount in named)
     else:
         least, most = job.least_hosts or 1, job.most_hosts or MANY
