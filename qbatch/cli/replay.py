@@ -235,8 +235,12 @@ def replay(
     if step:
         step_through(experiment.work, experiment.machine, chosen, at_once=show_all)
     elif explain is not None:
-        from qbatch.simulation.story import tell_story
+        from qbatch.simulation.story import row_of, tell_story
+        from qbatch.workloads.resource_rows import ids_in_words
 
+        number = int(experiment.work.number[row_of(experiment.work, explain)])
+        if named := ids_in_words([number], requests.ids if requests is not None else {}):
+            typer.echo(named)
         for each in chosen:
             for line in tell_story(experiment.work, experiment.machine, each, explain):
                 typer.echo(line)

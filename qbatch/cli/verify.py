@@ -149,6 +149,7 @@ def _known(name: str) -> Text:
 
 def _print(verdict: Judgement, most: int) -> None:
     from qbatch.referee.verify import CODES, seconds
+    from qbatch.workloads.resource_rows import ids_in_words
 
     work = verdict.schedule.workload
     what = (
@@ -173,6 +174,8 @@ def _print(verdict: Judgement, most: int) -> None:
         typer.echo(f"breach: {what}")
         for breach in verdict.breaches[:most]:
             typer.echo(f"  {breach.code} at {seconds(breach.instant)}: {breach.text}")
+            if named := ids_in_words(breach.jobs, verdict.ids):
+                typer.echo(f"    ({named})")
         if most == 1:
             typer.echo(f"    ({CODES[verdict.breaches[0].code]})")
         total = len(verdict.breaches)

@@ -41,7 +41,7 @@ from qbatch.workloads.left_out import (
     RESERVATIONS,
     LeftOut,
 )
-from qbatch.workloads.resource_rows import kinds_of
+from qbatch.workloads.resource_rows import ids_in_words, kinds_of
 
 Named = str | Result
 """A side or a replica: its name, or its result."""
@@ -162,6 +162,7 @@ def check_of(path: str, site: SiteFiles) -> HistoryCheck:
     elif unknown := _unknown_reservations(known.site):
         doubt = f"jobs of the log name reservations that {site.path} does not have: {unknown}"
     first = breaches[0] if breaches else None
+    named = "" if first is None else ids_in_words(first.jobs, rows.ids)
     return HistoryCheck(
         site.path,
         site.machine.digest,
@@ -169,7 +170,9 @@ def check_of(path: str, site: SiteFiles) -> HistoryCheck:
         kinds_of(rows),
         rows.sha256,
         dict(Counter(breach.code for breach in breaches)),
-        "" if first is None else f"{first.code} at {seconds(first.instant)}: {first.text}",
+        ""
+        if first is None
+        else f"{first.code} at {seconds(first.instant)}: {first.text}{named and f' ({named})'}",
         on_hosts,
         doubt,
         f"qbatch verify {path} --machine {site.path} --resources {site.resources} --all",

@@ -7,8 +7,8 @@ is reported as unchecked, never as kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ class Judgement:
 
     ``schedule``: the jobs that were judged, without refused ones, with estimates never below their
     run times. ``taken_back``: how many promises the policy withdrew, and to how many jobs, which is
-    no breach.
+    no breach.  ``ids``: by job number, the identifier of the job on its cluster.
     """
 
     schedule: Schedule
@@ -60,6 +60,7 @@ class Judgement:
     unchecked: tuple[str, ...]
     notes: tuple[str, ...] = ()
     taken_back: tuple[int, int] = (0, 0)
+    ids: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def is_kept(self) -> bool:
@@ -154,6 +155,7 @@ def judge(
         tuple(found.unchecked),
         (*known.notes, *refused),
         withdrawn,
+        {} if known.site is None else known.site.rows.ids,
     )
 
 
@@ -344,6 +346,12 @@ def _judge_plan(done: Schedule, compression: str, known: Conditions, found: Find
     found.unchecked.append(f"the order in which compression ({compression}) moved the jobs")
 
 
+def _ids(breach: Breach, known: Mapping[int, str]) -> dict[str, Any]:
+    """Return the identifiers of the jobs of a breach on their cluster, empty without any."""
+    ids = [known.get(job, "") for job in breach.jobs]
+    return {"ids": ids} if any(ids) else {}
+
+
 def verdict_document(verdict: Judgement, most: int) -> dict[str, Any]:
     """Return a verdict for JSON, with at most ``most`` breaches; instants in seconds of the log's
     clock.
@@ -358,6 +366,7 @@ def verdict_document(verdict: Judgement, most: int) -> dict[str, Any]:
             "at": seconds(each.instant),
             "jobs": list(each.jobs),
             "text": each.text,
+            **_ids(each, verdict.ids),
         }
         for each in verdict.breaches[:most]
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -39,9 +40,10 @@ REQUEST_COLUMNS = (
 )
 """The columns that an import fills from a job's records."""
 
-COLUMNS = ("job", *REQUEST_COLUMNS, "suspended")
-"""The columns that count; ``job`` and ``nodes`` are required.  The last three say what really
-happened, which a policy does not see (``qbatch verify`` does)."""
+COLUMNS = ("job", *REQUEST_COLUMNS, "suspended", "id")
+"""The columns that count; ``job`` and ``nodes`` are required.  ``hosts``, ``spread`` and ``suspended``
+say what really happened, which a policy does not see (``qbatch verify`` does).  ``id`` is the
+identifier that the job had on its cluster."""
 
 UNKNOWN = "unknown"
 """The value of ``spread`` of a job that may have had other amounts on each of its hosts than its
@@ -51,6 +53,7 @@ NOT_COUNTED = ("qos", "account", "eligible", "priority")
 """Columns of the specification that a replay does not use yet."""
 
 _MOST = 2**31 - 1
+_MOST_NAMED = 5
 
 
 def side_file_of(log: str) -> str:
@@ -66,7 +69,8 @@ class ResourceRows(NamedTuple):
     ``sha256``: of its bytes.  ``hosts``: by row of the log, the hosts on which the job really ran,
     as ``n[01-02]``; only for rows that name some.  ``is_spread_unknown``: the rows of which the
     amounts on each host are unknown.  ``suspended``: by row of the log, for how many seconds the
-    job was suspended; None if no column says that."""
+    job was suspended; None if no column says that.  ``ids``: by job number, the identifier of the
+    job on its cluster, where the file has it."""
 
     requests: tuple[JobRequest, ...]
     of: Int64Array
@@ -76,6 +80,7 @@ class ResourceRows(NamedTuple):
     hosts: Mapping[int, str]
     is_spread_unknown: BoolArray
     suspended: Int64Array | None
+    ids: Mapping[int, str] = MappingProxyType({})
 
 
 def kinds_of(rows: ResourceRows) -> dict[str, int]:
@@ -140,6 +145,7 @@ def resources_of_jobs(
     of, known = np.full(len(numbers), -1, np.int64), dict[JobRequest, int]()
     not_counted = dict.fromkeys((name for name in NOT_COUNTED if name in header), 0)
     hosts: dict[int, str] = {}
+    ids: dict[int, str] = {}
     is_spread_unknown = np.zeros(len(numbers), np.bool_)
     suspended = np.zeros(len(numbers), np.int64) if "suspended" in header else None
     for line, values in rows:
@@ -159,13 +165,15 @@ def resources_of_jobs(
         of[place] = known.setdefault(request, len(known))
         for column in not_counted:
             not_counted[column] += values[column] not in ("", "0")
+        if values.get("id"):
+            ids[number] = values["id"]
         if values.get("hosts"):
             hosts[place] = values["hosts"]
         is_spread_unknown[place] = spread == UNKNOWN
         if suspended is not None:
             suspended[place] = pause
     return ResourceRows(
-        tuple(known), of, not_counted, path, sha256, hosts, is_spread_unknown, suspended
+        tuple(known), of, not_counted, path, sha256, hosts, is_spread_unknown, suspended, ids
     )
 
 
@@ -184,7 +192,20 @@ def resources_of(rows: ResourceRows, log: Log, made: Log) -> ResourceRows:
         hosts=hosts,
         is_spread_unknown=rows.is_spread_unknown[places],
         suspended=None if rows.suspended is None else rows.suspended[places],
+        ids={
+            new: rows.ids[old]
+            for new, old in zip(np.asarray(made["job"]).tolist(), origin.tolist(), strict=True)
+            if old in rows.ids
+        },
     )
+
+
+def ids_in_words(numbers: Iterable[int], ids: Mapping[int, str]) -> str:
+    """Return which jobs these were on their cluster: ``job 3 is 1207 on the cluster``; empty if the
+    file names none of them."""
+    named = [f"job {number} is {ids[number]}" for number in numbers if number in ids]
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    return f"{', '.join(named[:_MOST_NAMED])}{more} on the cluster" if named else ""
 
 
 def side_for(made: Log, side: SideText) -> SideText:

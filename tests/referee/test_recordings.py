@@ -4,6 +4,7 @@ does not."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,26 @@ def change(job: str, **columns: str) -> Change:
             rows[job][name] = before + value[1:] if value.startswith("+") else value
 
     return apply
+
+
+def test_breaches_and_explanations_name_the_jobs_of_the_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of = imported(at("partitions-gpu"), tmp_path, change("13", ReqTRES="+,gres/gpu=1"))
+    _, out, _ = verify(of)
+    lines = out.splitlines()
+    numbers = re.findall(r"[0-9]+", lines[1].partition("by ")[2])
+    ids = {row["job"]: row["id"] for row in side_rows(of)}
+    assert "13" in {ids[number] for number in numbers}
+    named = ", ".join(f"job {number} is {ids[number]}" for number in numbers)
+    assert lines[2] == f"    ({named} on the cluster)"
+    _, out, _ = verify(of, "--json")
+    [breach] = json.loads(out)["results"][0]["breaches"]
+    assert breach["ids"] == [ids[str(job)] for job in breach["jobs"]]
+    files = ["--machine", of.machine, "--resources", of.resources]
+    assert run(["replay", of.log, *files, "-p", "easy", "--explain", numbers[0], "-q"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"job {numbers[0]} is {ids[numbers[0]]} on the cluster\n")
 
 
 TEN: dict[str, tuple[str, Change, str, str]] = {

@@ -262,7 +262,9 @@ def import_files(
             ),
         },
     }
-    requests = tuple((*job.request, str(job.suspended)) if job.request else () for job in jobs)
+    requests = tuple(
+        (*job.request, str(job.suspended), readable(job.job)) if job.request else () for job in jobs
+    )
     names = frozenset(host for cluster, host in counts.hosts if cluster in clusters)
     return Imported(log, document, seen, requests, names)
 

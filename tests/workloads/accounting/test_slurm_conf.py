@@ -177,13 +177,15 @@ def test_sacct_gives_a_side_file_that_replays_on_the_site(
     rows = list(csv.reader(Path(side).read_text().splitlines()))[1:]
     assert rows == [
         ["1", "2", "4", str(8 * GIB), "1", "a100", "", "ib&avx", "long", "0", "", "", "r1"]
-        + ["n[01-02]", "unknown", "0"],
+        + ["n[01-02]", "unknown", "0", "1"],
         # Of a choice of features none is named; 12 processors went to two nodes.
         ["2", "2", "6", str(500 * 2**20), "0", "", "", "", "all", "1", "", "", "r2"]
-        + ["n[01-02]", "unknown", "0"],
-        ["3", "1", "2", "0", "0", "", "", "", "", "0", "", "matlab=3", "", "x1", "", "0"],
+        + ["n[01-02]", "unknown", "0", "2"],
+        ["3", "1", "2", "0", "0", "", "", "", "", "0", "", "matlab=3", "", "x1", "", "0", "3"],
     ]
-    assert read_resources(side, read_log(log)).of.tolist() == [0, 1, 2]
+    rows_of_log = read_resources(side, read_log(log))
+    assert rows_of_log.of.tolist() == [0, 1, 2]
+    assert rows_of_log.ids == {1: "1", 2: "2", 3: "3"}
     replay = ("replay", log, "--machine", machine, "--resources", side, "-p", "easy", "--audit")
     assert run([*replay, "--json", "-q"]) == 0
     assert json.loads(capfd.readouterr().out)["resources"]["jobs"] == 3
