@@ -77,9 +77,8 @@ def test_the_command_adds_maps_of_hosts_where_hosts_are_known(
     with Path(of.machine).open("a") as file:
         file.write(KEPT)
     files = ["--machine", of.machine, "--resources", of.resources]
-    for driver in ("engine", "auto"):
-        asked = ["replay", of.log, *files, "-p", "easy", "--driver", driver, "-q"]
-        assert run([*asked, "--out", str(tmp_path / driver)]) == 0
+    asked = ["replay", of.log, *files, "-p", "easy", "--driver", "engine", "-q"]
+    assert run([*asked, "--out", str(tmp_path / "engine")]) == 0
     page = tmp_path / "page.html"
 
     def shown(*results: str) -> str:
@@ -89,7 +88,6 @@ def test_the_command_adds_maps_of_hosts_where_hosts_are_known(
         begin = text.index('<section id="machine"')
         return text[begin : text.index("</section>", begin)]
 
-    # The hosts of a machine with reservations are recorded by any driver; the rows of a log too.
     section = shown(str(tmp_path / "engine"), of.log, *files)
     assert re.findall("<figcaption>(.*?)</figcaption>", section) == [
         "Use of processors by host",
@@ -103,3 +101,18 @@ def test_the_command_adds_maps_of_hosts_where_hosts_are_known(
     assert "There is no map of hosts: it needs the machine file" in section
     assert '<td class="word">maintenance</td>' in section
     capsys.readouterr()
+
+
+def test_without_the_hosts_of_jobs_there_is_no_map_and_that_is_said(tmp_path: Path) -> None:
+    of = imported(OWN / "partitions-gpu", tmp_path)
+    site = Path(of.machine)
+    site.write_text(re.sub(r"(?m)^rank = .*\n", "", site.read_text()))
+    files = ["--machine", of.machine, "--resources", of.resources]
+    result, page = str(tmp_path / "auto"), tmp_path / "page.html"
+    assert run(["replay", of.log, *files, "-p", "easy", "-q", "--out", result]) == 0
+    assert run(["report", result, *files, "-o", str(page)]) == 0
+    text = page.read_text()
+    assert "no result here holds the hosts of its jobs" in text
+    assert "Use of processors by host" not in text
+    assert "Use of partitions" not in text
+    assert "Use of resources" in text
