@@ -121,6 +121,10 @@ class SiteRules:
             )
         return self._qos.get(name, -1)
 
+    def qos_named(self, name: str) -> int:
+        """Return the number of a QOS, -1 if there is none of this name."""
+        return self._qos.get(name, -1)
+
     def fair_shares(self, usage: Usage) -> list[float]:
         """Return the fair-share factor of each association."""
         rules = self.site.fairshare

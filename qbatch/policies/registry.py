@@ -46,7 +46,8 @@ class PolicyEntry(msgspec.Struct, frozen=True):
     policy may break.  ``is_for_single_hosts``: it refuses machines on which a job may span hosts,
     except (``takes_chunks``) those with chunks.  ``is_for_pools``: it refuses machines on which
     more than the number of free processors decides.  ``breaks_promises``: starts that an inner
-    policy promises may be delayed.
+    policy promises may be delayed.  ``has_own_passes``: jobs start at instants of the policy's own,
+    not as soon as they fit.
     """
 
     make: Callable[..., Policy]
@@ -59,6 +60,7 @@ class PolicyEntry(msgspec.Struct, frozen=True):
     takes_chunks: bool = True
     is_for_pools: bool = False
     breaks_promises: bool = False
+    has_own_passes: bool = False
 
     def takes(self, machine: Machine) -> bool:
         """Return whether the policy works on a machine."""
@@ -248,6 +250,7 @@ POLICIES["slurm"] = PolicyEntry(
     "makes the passes of Slurm: the main scheduler, and backfill in cycles with planned starts",
     "Slurm 22.05; docs/spec/production.md 4.1 and 4.2",
     (Whole("offset", 0, 0, 2**31, "the second of the epoch at which the clock begins"),),
+    has_own_passes=True,
 )
 
 POLICIES["immediate"] = PolicyEntry(

@@ -26,6 +26,7 @@ from qbatch.planning.partitions import partitions_of
 from qbatch.planning.requests import hosts_for, requested
 from qbatch.planning.view import View
 from qbatch.planning.windows import number_of
+from qbatch.policies.limits import Active, LimitRules
 from qbatch.policies.multifactor import Multifactor, SiteMemory, SiteRules
 from qbatch.policies.slurm_nodes import (
     CPUS,
@@ -76,8 +77,8 @@ class Entry(NamedTuple):
 
 
 class SlurmMemory(SiteMemory):
-    """What the passes remember: when they were, what waits for one, what running jobs have, planned
-    starts and reasons by row.
+    """What the passes remember: when they were, what waits for one, what running jobs have and count
+    for limits, planned starts and reasons by row.
 
     ``counted``: :class:`qbatch.policies.slurm_nodes.Nodes`.
     """
@@ -88,6 +89,7 @@ class SlurmMemory(SiteMemory):
         self.is_asked = False
         self.is_changed = False
         self.holdings: dict[int, Holding] = {}
+        self.active: dict[int, Active] = {}
         self.planned: dict[int, int] = {}
         self.reasons: dict[int, str] = {}
         self.counted: list[int] = [255] * len(rules.machine.real_hosts)
@@ -202,6 +204,7 @@ class Slurm(Multifactor):
         running = view.running
         for row in [row for row in memory.holdings if row not in running]:
             del memory.holdings[row]
+            memory.active.pop(row, None)
         if len(memory.holdings) < len(running):
             for row, run in running.items():
                 if row not in memory.holdings:
@@ -231,7 +234,7 @@ class Slurm(Multifactor):
         """Return why a waiting job did not start in the last pass, in Slurm's word."""
         memory: SlurmMemory = view.memory
         word = memory.reasons.get(row, NOT_TRIED)
-        text = f"{_IN_WORDS[word]} ({word})"
+        text = f"{_IN_WORDS.get(word, 'a limit of its QOS or account is reached')} ({word})"
         numbers = {"procs": view.jobs[row].procs}
         if row in memory.planned:
             numbers["at"] = memory.planned[row] * SECOND
@@ -266,6 +269,7 @@ class Tables:
             else {}
         )
         self._mask = cache(self._hosts_of)
+        self.limits = LimitRules(policy.rules_of(machine), memory.active)
 
     def _hosts_of(self, hosts: tuple[int, ...]) -> BoolArray:
         found = np.zeros(len(self.machine.real_hosts), np.bool_)
@@ -355,6 +359,9 @@ class Tables:
                 if self.memory.reasons.get(row, NOT_TRIED) in (NOT_TRIED, RESOURCES):
                     self.memory.reasons[row] = PRIORITY
                 continue
+            if word := self.limits.before(job, partition):
+                self.memory.reasons[row] = word
+                continue
             ask = self.policy.ask(self.machine, job)
             if ask is None:
                 start = self.start_chunks(entry)
@@ -407,6 +414,9 @@ class Tables:
         idle = self.nodes.holders == 0
         usable = present & (idle if ask.is_exclusive else self.nodes.alone == 0)
         chosen = self.nodes.select(ask, usable) if int(usable.sum()) >= ask.least else None
+        asked = self.asked(entry, ask, len(chosen) if chosen is not None else ask.least)
+        if word := self.limits.after(job, entry.partition, asked, chosen):
+            return word, None
         if chosen is not None:
             start = self.start(entry, ask, chosen)
             if start is not None:
@@ -418,6 +428,11 @@ class Tables:
         if (usable != present).any():
             return RESOURCES, None
         return (RESERVED if kept.any() else UNAVAILABLE), None
+
+    def asked(self, entry: Entry, ask: Ask, hosts: int) -> dict[str, int]:
+        """Return how much of each resource a job would have, as limits count it."""
+        found = self.policy.rules_of(self.machine).amounts(entry.job, entry.partition)
+        return found | {"hosts": hosts}
 
     def start_chunks(self, entry: Entry) -> Start | None:
         """Return the start of a job of different chunks, on the hosts that other policies give it, if
@@ -463,6 +478,16 @@ class Tables:
         held = holding_of(entry.row, allocation, resources, end, is_exclusive)
         self.nodes.take(held)
         memory.holdings[entry.row] = held
+        if self.limits.hold:
+            rules = self.policy.rules_of(self.machine)
+            amounts = rules.amounts(entry.job, entry.partition) | {"hosts": len(held.hosts)}
+            memory.active[entry.row] = Active(
+                rules.association(entry.job),
+                entry.job.owner,
+                self.limits.order(entry.job, entry.partition),
+                amounts,
+                frozenset(held.hosts.tolist()),
+            )
         for name, amount in server:
             self.left[name] = self.left.get(name, 0) - amount
         memory.planned.pop(entry.row, None)
@@ -483,6 +508,9 @@ class Tables:
             if passes.backfill_depth and tested >= passes.backfill_depth:
                 break
             if entry.row in self.memory.holdings or _is_over(passes, entry, of_users):
+                continue
+            if word := self.limits.before(entry.job, entry.partition):
+                self.memory.reasons[entry.row] = word
                 continue
             ask = self.policy.ask(self.machine, entry.job)
             if ask is None or not self.has_licences(ask):
@@ -524,7 +552,10 @@ class Tables:
             if when <= now:
                 others = ~candidates
                 opened = ~self.closed
-                _, begun = self.try_now(entry, ask, everywhere, opened, others)
+                word, begun = self.try_now(entry, ask, everywhere, opened, others)
+                if begun is None and word not in (RESOURCES, UNAVAILABLE, LICENCES):
+                    self.memory.reasons[entry.row] = word
+                    return None
                 if begun is not None:
                     if ask.is_exclusive:
                         end = self._step(now + limit, resolution)
@@ -538,6 +569,10 @@ class Tables:
             begin = self._step(when, resolution)
             finish = max(self._step(when + limit, resolution), begin + resolution)
             if when > now + passes.backfill_window:
+                return None
+            asked = self.asked(entry, ask, len(chosen))
+            if word := self.limits.after(entry.job, entry.partition, asked, None):
+                self.memory.reasons[entry.row] = word
                 return None
             taken = self._mask(tuple(chosen))
             if when > now and plans.overlaps(taken, begin, finish):

@@ -174,10 +174,13 @@ class Nodes:
         wanted = [(MEMORY, ask.memory)] if self.counts_memory and ask.memory else []
         wanted += [(NAMED + place, amount) for place, amount in enumerate(ask.named) if amount]
         for place, amount in wanted:
+            there = free[place]
+            if place == MEMORY:  # a host without memory does not count it
+                there = np.where(self.there[MEMORY] > 0, there, np.iinfo(np.int64).max)
             if ask.is_by_task:
-                count = np.minimum(count, free[place] // amount * per_task)
+                count = np.minimum(count, there // amount * per_task)
             else:
-                count[free[place] < amount] = 0
+                count[there < amount] = 0
         count -= count % per_task if ask.is_by_task else 0
         if not ever:
             if ask.is_exclusive:
