@@ -78,7 +78,8 @@ def processors(node: sites.Node, room: Room, request: requests.Request, world: W
     """How many processors of a node the job can use; 0 if it cannot use the node [`_can_job_run_on_node`].
 
     All free processors count, even if fewer tasks per node are asked for. The tasks per node must fit; where one node
-    is the greatest number, all tasks must fit.
+    is the greatest number, all tasks must fit. A job that asks for GPUs and whose tasks on a node are known counts only
+    the processors of these tasks [`gres_select_filter_sock_core`].
     """
     count = node.cpus if ever else len(room.cores)
     if count < request.cpus_on_node or count < 1:
@@ -107,6 +108,11 @@ def processors(node: sites.Node, room: Room, request: requests.Request, world: W
         return 0
     if count // request.cpus_per_task < tasks:
         return 0
+    wants_gpus = request.gpus_per_node or request.gpus_per_job or request.gpus_per_task
+    if wants_gpus and not request.exclusive and (request.tasks_per_node or request.maximum_nodes == 1):
+        count = tasks * request.cpus_per_task
+    elif wants_gpus and request.tasks == 1:
+        count = request.cpus_per_task
     return count
 
 
