@@ -202,6 +202,12 @@ def forget_gpus(world: World, among: set[int]) -> None:
         world.weights[index] = (world.site.nodes[index].weight, 255)
 
 
+def prefer(world: World, among: set[int]) -> None:
+    """Puts these nodes before all others [`_find_grp_node_bitmap`]."""
+    for index in among:
+        world.weights[index] = (-1, 255)
+
+
 @dataclass
 class Group:
     """Neighbouring nodes of one weight."""

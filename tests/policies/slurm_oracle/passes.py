@@ -74,7 +74,7 @@ def queue(world: World) -> list[Entry]:
     """
     entries = []
     for job in world.pending():
-        if not eligible(world, job):
+        if not eligible(world, job) or not reservations.begun(world, job):
             continue
         for name in job.request.partitions:
             partition = world.site.partitions[name]
@@ -165,9 +165,12 @@ def start_now(
     outcome: Outcome,
     excluded_nodes: set[int] | None = None,
 ) -> str:
-    """Tries to start a job at once and says what came of it [`select_nodes`, `_pick_best_nodes`].
+    """Tries to start a job at once and says what came of it [`select_nodes`, `_get_req_features`, `_pick_best_nodes`].
 
-    Nodes that still clean up are not used, nor those of an exclusive job. An exclusive job uses idle nodes only.
+    - Nodes that still clean up are not used, nor those of an exclusive job. An exclusive job uses idle nodes only.
+    - A job that does not fit is busy if it would fit on the open nodes were they idle, or if some node was passed over
+      because it is in use. Else its nodes are not available, which stops nothing.
+    - The limits on amounts are tested even if the job does not fit; a breach of one is what counts then.
     """
     enter_partition(world, job, partition)
     if not limits.before_nodes(world, job, partition):
@@ -175,51 +178,56 @@ def start_now(
     counts = node_counts(world, job, partition)
     if counts is None:
         return POLICY
-    least, most, _ = counts
+    least, most, desired = counts
     if most < least:
         return BAD_PARTITION
     if not world.licenses_fit(job):
         return LICENSES
     request = job.request
     verdict = reservations.usable_nodes(world, job, world.second, False, time_limit(job, partition))
-    if verdict.refused:
+    if verdict.refused and job.reservation:
         return RESERVED
-    allowed = verdict.nodes & set(partition.nodes)
-    if len(verdict.nodes) < least or not indices(world, request.required_nodes) <= verdict.nodes:
-        return RESERVED
-    everything = fitting_features(world, job, set(partition.nodes) & verdict.nodes)
+    everything = fitting_features(world, job, set(partition.nodes))
+    if job.reservation:
+        everything &= verdict.nodes
     everything -= indices(world, request.excluded_nodes)
     everything -= excluded_nodes or set()
-    if request.required_nodes:
-        everything &= indices(world, request.required_nodes) | everything
-    present = everything & open_nodes & allowed
-    preempting = preemption.enabled(world)
-    free = present - owned_by_others(world, job)
-    free -= world.completing_nodes()
-    if not preempting:
+    present = everything & open_nodes & (set() if verdict.refused else verdict.nodes)
+    free = present - owned_by_others(world, job) - world.completing_nodes()
+    if not preemption.enabled(world):
         if request.exclusive:
             free -= {index for other in world.running() for index in other.cores}
         else:
             free -= {index for other in world.running() if other.whole for index in other.cores}
     nodes_busy = free != present
     nodes.forget_gpus(world, everything)
+    nodes.prefer(world, limits.preferred_nodes(world, job, partition) & everything)
     holders = world.running()
     chosen = None
     victims: list[Job] = []
     if len(free) >= least:
         chosen, victims = preemption.choose_now(world, job, free, holders, verdict.excluded, counts)
-    if chosen is not None and victims:
+    code = STARTED
+    guess = len(chosen) if chosen is not None else desired
+    if chosen is None:
+        code = BUSY
+        possible = nodes.select(world, request, present, [], {}, counts, ever=True) if len(free) >= least else None
+        if possible is None:
+            ever = nodes.select(world, request, everything, [], {}, counts, ever=True)
+            possible = ever
+            if ever is None:
+                code = NEVER
+            elif not nodes_busy:
+                code = RESERVED if verdict.maintenance else NOT_AVAILABLE
+        guess = len(possible) if possible is not None else desired
+    if not limits.after_nodes(world, job, partition, chosen, guess):
+        return POLICY
+    if chosen is None:
+        return code
+    if victims:
         outcome.preempted.extend((victim.number, job.number) for victim in victims)
         preemption.begin(world, job, victims)
         return BUSY
-    if chosen is None:
-        ever_now = nodes.select(world, request, present, [], {}, counts, ever=True) if len(free) >= least else None
-        if ever_now is None and not nodes_busy:
-            ever = nodes.select(world, request, everything, [], {}, counts, ever=True)
-            return NEVER if ever is None else NOT_AVAILABLE
-        return BUSY
-    if not limits.after_nodes(world, job, partition, chosen):
-        return POLICY
     nodes.allocate(world, job, chosen, holders, verdict.excluded)
     begin_job(world, job, partition)
     outcome.starts.append(Start(job.number, world.site.node_list(job.nodes), partition.name))
@@ -237,6 +245,8 @@ def begin_job(world: World, job: Job, partition: sites.Partition) -> None:
     job.limit = minutes
     job.end = job.start + minutes * 60
     job.reason = "None"
+    if world.priorities is not None:
+        world.priorities.started(job)
     limits.begin(world, job)
 
 
@@ -610,7 +620,7 @@ def _backfill_entry(
             later = job.planned
             job.planned = 0
             continue
-        if not limits.after_nodes(world, job, partition, chosen):
+        if not limits.after_nodes(world, job, partition, None, len(chosen)):
             return POLICY, None
         outcome.plans.append(Plan(job.number, job.planned, finish, world.site.node_list(taken), partition.name))
         if original == 0 or job.planned < original:

@@ -240,6 +240,7 @@ def _belongs(current: Pass, text: str, job: int) -> bool:
 
 EVENTS = [
     (r"_slurm_rpc_submit_batch_job: JobId=\d+ InitPrio=(\d+)", "submitted"),
+    (r"_job_complete: \S+ (?:WEXITSTATUS|WTERMSIG|RequestKill)", "exit"),
     (r"_job_complete: \S+ done", "ended"),
     (r"job_signal: 9 of running .* successful", "killed"),
     (r"job_signal: 9 of pending .* successful", "cancelled"),
@@ -251,6 +252,7 @@ EVENTS = [
     (r"GANG: gang: suspending|gang: suspending", "suspended"),
     (r"GANG: gang: resuming|gang: resuming", "resumed"),
     (r"priority/multifactor: _decay_thread: PRIO: Decay factor over (\d+) seconds", "tick"),
+    (r"priority/multifactor: _read_last_decay_ran", "plugin"),
     (r"sched: Created reservation=", "reservation"),
     (r"Purging vestigial reservation", "reservation-gone"),
     (r"_slurm_rpc_submit_batch_job: ", "refused"),

@@ -6,14 +6,17 @@ the simulator's.
 
 from __future__ import annotations
 
+import re
+
 from dataclasses import dataclass, field
 
-from tests.policies.slurm_oracle import passes, requests
-from tests.policies.slurm_oracle.recording import Event, Pass, Recording
+from tests.policies.slurm_oracle import passes, priority, refusals, requests, reservations
+from tests.policies.slurm_oracle.recording import Event, Pass, Recording, Sample, instant
 from tests.policies.slurm_oracle.world import COMPLETING, DONE, PENDING, RUNNING, Job, World
 
 CLEANING = 0.008
 SOON = 0.1
+AFTER_SAMPLE = 0.003
 
 
 @dataclass
@@ -46,6 +49,11 @@ class Report:
     plan_ends: Count = field(default_factory=Count)
     plan_nodes: Count = field(default_factory=Count)
     maps: Count = field(default_factory=Count)
+    first_priorities: Count = field(default_factory=Count)
+    sprio: Count = field(default_factory=Count)
+    sshare: Count = field(default_factory=Count)
+    refusals: Count = field(default_factory=Count)
+    reasons: Count = field(default_factory=Count)
 
 
 class Replay:
@@ -55,20 +63,28 @@ class Replay:
         self.recording = recording
         self.world = World(recording.site)
         self.report = Report()
-        self.next_basic = 4294901759
+        self.priorities = priority.Priorities(self.world)
+        self.world.priorities = self.priorities
         self.commands = {sub.job: sub for sub in recording.submissions if sub.job is not None}
         self.sequence = 0
+        self.ends: dict[int, list[int]] = {}
+        for row in recording.rows:
+            if row["End"].isdigit():
+                self.ends.setdefault(int(row["JobIDRaw"]), []).append(int(row["End"]))
 
     def run(self) -> Report:
         """Goes through all events and passes in order of time."""
-        timeline: list[tuple[float, int, Event | Pass]] = []
+        timeline: list[tuple[float, int, Event | Pass | Sample]] = []
         timeline.extend((event.time, 0, event) for event in self.recording.events)
         timeline.extend((item.time, 1, item) for item in self.recording.passes)
+        timeline.extend((sample.time + AFTER_SAMPLE, 2, sample) for sample in self.recording.samples("prio"))
         timeline.sort(key=lambda item: (item[0], item[1]))
         for time, _, item in timeline:
             self.world.now = time
             if isinstance(item, Pass):
                 self.one_pass(item)
+            elif isinstance(item, Sample):
+                self.sample(item)
             else:
                 self.event(item)
         return self.report
@@ -79,31 +95,104 @@ class Replay:
             self.submit(event)
         elif event.kind in ("ended", "exhausted", "killed"):
             self.end(event.job, event.time)
+        elif event.kind == "refused":
+            self.refused(event)
+        elif event.kind == "reservation":
+            self.reserve(event)
+        elif event.kind == "reservation-gone":
+            self.unreserve(event)
+        elif event.kind == "plugin":
+            self.priorities.last_tick = int(event.time)
+        elif event.kind == "tick":
+            self.priorities.tick(int(event.time))
         elif event.kind == "cancelled":
             if event.job in self.world.jobs:
                 self.world.jobs[event.job].state = DONE
+
+    def refused(self, event: Event) -> None:
+        """A submission that the real controller refused."""
+        near = [sub for sub in self.recording.submissions if sub.job is None and sub.before <= event.time <= sub.after]
+        if not near:
+            return
+        submission = near[0]
+        request = requests.derive(submission.command, submission.user, self.recording.site)
+        mine, record = refusals.refusal(self.world, request, event.time)
+        real = [
+            text.removeprefix("sbatch: error: ").removeprefix("Batch job submission failed: ")
+            for text in submission.error.split(" / ")
+        ]
+        self.report.refusals.add(mine == real, f"{submission.key} {real} {mine}")
+        if record and not self.priorities.multifactor:
+            self.priorities.next_basic(0)
+
+    def reserve(self, event: Event) -> None:
+        """A reservation was made: its nodes and times are taken from the log, its flags from the command."""
+        found = re.search(r"reservation=(\S+) users=(\S+) nodes=(\S+) cores=(\d+) .* start=(\S+) end=(\S+)", event.text)
+        assert found, event.text
+        name, users, names, count = found[1], found[2], found[3], int(found[4])
+        command = next(text for _, _, text in self.recording.actions if f"reservationname={name} " in text)
+        flags = re.search(r"flags=(\S+)", command)
+        indices = frozenset(self.recording.site.node_indices(names))
+        cores: dict[int, frozenset[int]] = {}
+        if count < sum(self.recording.site.nodes[index].cpus for index in indices):
+            share = count // len(indices)
+            cores = {index: frozenset(range(share)) for index in indices}
+        marks = set((flags[1] if flags else "").upper().split(",")) - {""}
+        if "nodes=ALL" in command:
+            marks.add("ALL_NODES")
+        self.world.reservations[name] = reservations.Reservation(
+            name,
+            int(instant(found[5])),
+            int(instant(found[6])),
+            indices,
+            frozenset(users.split(",")),
+            frozenset(marks),
+            cores,
+        )
+
+    def unreserve(self, event: Event) -> None:
+        """A reservation is over: jobs that wait for it are held."""
+        name = event.text.split()[-1]
+        self.world.reservations.pop(name, None)
+        for job in self.world.pending():
+            if job.reservation == name:
+                job.held = True
+                job.priority = 0
+                job.reason = "ReservationDeleted"
 
     def submit(self, event: Event) -> None:
         """A new job."""
         submission = self.commands[event.job]
         request = requests.derive(submission.command, submission.user, self.recording.site)
+        if event.job == submission.job:
+            mine, _ = refusals.refusal(self.world, request, event.time)
+            self.report.refusals.add(not mine, f"{submission.key} taken {mine}")
         self.sequence += 1
         job = Job(event.job, request, event.time, self.sequence)
-        job.priority = event.value
+        job.nice = request.nice
         job.limit = request.limit or 0
         if not job.limit:
             partition = self.recording.site.partitions[request.partitions[0]]
             job.limit = partition.default_time or 0
         job.reservation = request.reservation
         job.held = request.hold
+        job.accrues = event.time
         self.world.jobs[event.job] = job
+        self.priorities.submitted(job)
+        self.report.first_priorities.add(job.priority == event.value, f"{event} {job.priority}")
 
     def end(self, number: int, time: float) -> None:
         """A job ended; its cores are free at once, its nodes after they were cleaned up."""
         job = self.world.jobs[number]
         if job.state == RUNNING:
+            self.priorities.ended(job, self.end_second(number, time))
             job.state = COMPLETING
             job.released = self.cleaned(job, time)
+
+    def end_second(self, number: int, time: float) -> int:
+        """The whole second that Slurm gave the end of a job: the log line can be a few milliseconds later."""
+        near = [end for end in self.ends.get(number, []) if abs(end - time) <= 2]
+        return near[0] if near else int(time)
 
     def cleaned(self, job: Job, time: float) -> float:
         """The instant from which the nodes of an ended job can be used again: an input, since no rule gives it.
@@ -120,6 +209,26 @@ class Replay:
         if using and soon[0] is not using[0]:
             return using[0].time
         return min(time + CLEANING, using[0].time) if using else time + CLEANING
+
+    def sample(self, sample: Sample) -> None:
+        """Compares one output of sprio or sshare."""
+        if sample.command == "sprio -l" and self.priorities.multifactor:
+            for line in sample.lines[1:]:
+                columns = line.split()
+                job = self.world.jobs.get(int(columns[0].partition("_")[0]))
+                mine = job.printed.get(columns[1]) if job else None
+                for position, value in enumerate(columns[3:12]):
+                    other = mine[position] if mine else None
+                    self.report.sprio.add(other == value, f"{sample.time} {columns} {mine}")
+        elif sample.command.startswith("sshare") and self.priorities.multifactor:
+            header = sample.lines[0].split("|")
+            for line in sample.lines[1:]:
+                row = dict(zip(header, line.split("|"), strict=True))
+                item = self.recording.site.associations[(row["Account"].strip(), row["User"] or None)]
+                mine_row = priority.share_row(self.priorities, item)
+                for name, value in mine_row.items():
+                    real = ",".join(row[name].split(",")[:5]) if name == "TRESRunMins" else row[name]
+                    self.report.sshare.add(real == value, f"{sample.time} {row['Account']} {row['User']} {name} {real} {value}")
 
     def one_pass(self, item: Pass) -> None:
         """One pass: decides, then compares."""

@@ -306,7 +306,7 @@ def _read_dump(site: Site, path: Path) -> None:
             parent = site.associations[(name, None)]
             continue
         shares = values.get("fairshare", "1")
-        of_parent = shares.lower() == "parent"
+        of_parent = shares.lower() == "parent" or shares == "2147483647"
         child = Association(
             name if kind == "Account" else parent.account,
             None if kind == "Account" else name,

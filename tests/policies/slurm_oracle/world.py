@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tests.policies.slurm_oracle import requests
 from tests.policies.slurm_oracle import site as sites
+
+if TYPE_CHECKING:
+    from tests.policies.slurm_oracle.priority import Priorities
+    from tests.policies.slurm_oracle.reservations import Reservation
 
 PENDING, RUNNING, SUSPENDED, COMPLETING, DONE = "pending", "running", "suspended", "completing", "done"
 
@@ -49,6 +54,8 @@ class Job:
     waiting_tasks: list[int] = field(default_factory=list)
     task_limit: int = 0
     accrues: float = 0.0
+    counted_until: int = 0
+    printed: dict[str, list[str]] = field(default_factory=dict)
     reservation: str | None = None
 
     @property
@@ -76,6 +83,8 @@ class World:
     now: float = 0.0
     closed: set[int] = field(default_factory=set)
     weights: dict[int, tuple[int, int]] = field(default_factory=dict)
+    priorities: Priorities | None = None
+    reservations: dict[str, Reservation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Every node starts with its weight and no GPU counted."""
