@@ -50,11 +50,11 @@ def may_use(reservation: Reservation, user: str) -> bool:
 
 
 def begun(world: World, job: Job) -> bool:
-    """False for a job whose reservation has not begun: it is not in the queue."""
+    """False for a job whose reservation has not begun or is over: it is not in the queue."""
     own = world.reservations.get(job.reservation or "")
     if own is None or "FLEX" in own.flags:
         return True
-    return own.start <= world.second
+    return own.start <= world.second <= own.end
 
 
 def usable_nodes(world: World, job: Job, start: int, move: bool, minutes: int) -> Verdict:
@@ -89,9 +89,9 @@ def usable_nodes(world: World, job: Job, start: int, move: bool, minutes: int) -
             if "ALL_NODES" in item.flags or ("MAINT" in item.flags and part <= item.nodes):
                 blocked, maintenance = item, True
                 break
+            overlap = True
             if item.whole or job.whole:
                 left -= item.nodes
-                overlap = True
             else:
                 for index, cores in item.cores.items():
                     excluded[index] = excluded.get(index, frozenset()) | cores
@@ -126,7 +126,7 @@ def _inside(world: World, job: Job, start: int, minutes: int, everything: set[in
         if left & other.nodes:
             overlap = True
             left -= other.nodes
-    return Verdict(left, begin, {}, overlap=overlap)
+    return Verdict(left, begin, {}, refused=not left, overlap=overlap)
 
 
 def next_end(world: World, start: int, resolution: int) -> int:
