@@ -72,6 +72,9 @@ def queue(world: World) -> list[Entry]:
     Order: jobs that name a reservation, jobs that may preempt the other, tier of the partition, priority, submission,
     job number.
     """
+    from tests.policies.slurm_oracle import arrays
+
+    arrays.split_for_correspondence(world)
     entries = []
     for job in world.pending():
         if not eligible(world, job) or not reservations.begun(world, job):
@@ -94,11 +97,16 @@ def queue(world: World) -> list[Entry]:
             return -1
         if preemption.may_preempt(world, two.job, two.partition, one.job, one.partition):
             return 1
-        key_one = (-one.partition.tier, -one.priority, int(one.job.submit), one.job.number)
-        key_two = (-two.partition.tier, -two.priority, int(two.job.submit), two.job.number)
+        key_one = (-one.partition.tier, -one.priority, int(one.job.submit), *place(one.job))
+        key_two = (-two.partition.tier, -two.priority, int(two.job.submit), *place(two.job))
         return (key_one > key_two) - (key_one < key_two)
 
     return sorted(entries, key=functools.cmp_to_key(compare))
+
+
+def place(job: Job) -> tuple[int, int]:
+    """The number of a job, or of its array and then of its task; the record of waiting tasks is last."""
+    return (job.array, MANY if job.task is None else job.task) if job.array else (job.number, 0)
 
 
 def eligible(world: World, job: Job) -> bool:
@@ -285,7 +293,7 @@ def main_pass(world: World, full: bool) -> Outcome:
             looked_at += 1
             if counted == "end" and not full:
                 return outcome
-            rejected = (job.array, partition.name) if counted == "reject" and job.array else rejected
+            rejected = (job.array, partition.name) if counted == "reject" and job.array else rejected if counted != "started" else None
             if again is None:
                 break
             job = again
@@ -347,11 +355,14 @@ def _main_entry(
         if job.is_head:
             job = arrays.split(world, head)
         verdict = start_now(world, job, partition, open_nodes, outcome)
-        if head is not job and verdict != STARTED:
-            arrays.join(world, head, job)
-            job = head
+        if head is not job:
+            if verdict == STARTED:
+                arrays.commit(world, head, job)
+            else:
+                arrays.join(world, head, job)
+                job = head
         if verdict == STARTED:
-            following = head if head is not job and head.state == PENDING and head.is_head else None
+            following = head if head is not job and head.state == PENDING and job.number != head.number else None
             return following, "started"
         set_reason(world, job, verdict)
         if verdict == BUSY:
@@ -593,14 +604,17 @@ def _backfill_entry(
                 job = arrays.split(world, head)
             others = set(range(len(world.site.nodes))) - candidates
             started = start_now(world, job, partition, set(partition.nodes) - world.closed, outcome, others)
-            if head is not job and started != STARTED:
-                arrays.join(world, head, job)
-                job = head
+            if head is not job:
+                if started == STARTED:
+                    arrays.commit(world, head, job)
+                else:
+                    arrays.join(world, head, job)
+                    job = head
             if started == STARTED:
                 if job.whole or job.request.licenses:
                     taken = job.nodes if job.whole else frozenset()
                     plan_map.book(0, job.end // resolution * resolution, taken, resolution)
-                following = head if head is not job and head.state == PENDING and head.is_head else None
+                following = head if head is not job and head.state == PENDING and job.number != head.number else None
                 return STARTED, following
             if started in (RESERVED, POLICY):
                 job.planned = original

@@ -79,7 +79,7 @@ class Priorities:
     # priority/basic
 
     def next_basic(self, nice: int) -> int:
-        """Each new job gets one less than the lowest so far; a nice value is taken off as well."""
+        """Each new job gets one less than the lowest so far; a nice value is taken off as well. A held job gets 0."""
         self.lowest -= 1
         return self.lowest - nice
 
@@ -132,8 +132,7 @@ class Priorities:
     def submitted(self, job: Job) -> None:
         """The first priority of a job."""
         if not self.multifactor:
-            value = self.next_basic(job.nice)
-            job.priority = 0 if job.held else value
+            job.priority = 0 if job.held else self.next_basic(job.nice)
             return
         self.recalculate(job)
         if job.held:

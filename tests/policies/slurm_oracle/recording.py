@@ -240,7 +240,7 @@ def _belongs(current: Pass, text: str, job: int) -> bool:
 
 EVENTS = [
     (r"_slurm_rpc_submit_batch_job: JobId=\d+ InitPrio=(\d+)", "submitted"),
-    (r"_job_complete: \S+ (?:WEXITSTATUS|WTERMSIG|RequestKill)", "exit"),
+    (r"_job_complete: \S+ WEXITSTATUS (\d+)", "exit"),
     (r"_job_complete: \S+ done", "ended"),
     (r"job_signal: 9 of running .* successful", "killed"),
     (r"job_signal: 9 of pending .* successful", "cancelled"),
@@ -259,7 +259,7 @@ EVENTS = [
     (r"build_job_queue: Split out ", "split"),
     (r"sched: _hold_job_rec: hold on", "hold"),
     (r"sched: _release_job_rec: release hold on", "release"),
-    (r"sched: _update_job: ", "update"),
+    (r"_update_job: (?:set|nice)", "update"),
 ]
 
 

@@ -10,9 +10,9 @@ import re
 
 from dataclasses import dataclass, field
 
-from tests.policies.slurm_oracle import passes, priority, refusals, requests, reservations
+from tests.policies.slurm_oracle import arrays, dependencies, passes, priority, refusals, requests, reservations
 from tests.policies.slurm_oracle.recording import Event, Pass, Recording, Sample, instant
-from tests.policies.slurm_oracle.world import COMPLETING, DONE, PENDING, RUNNING, Job, World
+from tests.policies.slurm_oracle.world import COMPLETING, DONE, PENDING, RUNNING, SUSPENDED, Job, World
 
 CLEANING = 0.008
 SOON = 0.1
@@ -66,7 +66,7 @@ class Replay:
         self.priorities = priority.Priorities(self.world)
         self.world.priorities = self.priorities
         self.commands = {sub.job: sub for sub in recording.submissions if sub.job is not None}
-        self.sequence = 0
+        self.world.task_numbers = {place: number for number, place in recording.arrays.items()}
         self.ends: dict[int, list[int]] = {}
         for row in recording.rows:
             if row["End"].isdigit():
@@ -74,15 +74,18 @@ class Replay:
 
     def run(self) -> Report:
         """Goes through all events and passes in order of time."""
-        timeline: list[tuple[float, int, Event | Pass | Sample]] = []
+        timeline: list[tuple[float, int, Event | Pass | Sample | str]] = []
         timeline.extend((event.time, 0, event) for event in self.recording.events)
         timeline.extend((item.time, 1, item) for item in self.recording.passes)
         timeline.extend((sample.time + AFTER_SAMPLE, 2, sample) for sample in self.recording.samples("prio"))
+        timeline.extend((time + AFTER_SAMPLE, 0, command) for time, _, command in self.recording.actions)
         timeline.sort(key=lambda item: (item[0], item[1]))
         for time, _, item in timeline:
             self.world.now = time
             if isinstance(item, Pass):
                 self.one_pass(item)
+            elif isinstance(item, str):
+                self.act(item)
             elif isinstance(item, Sample):
                 self.sample(item)
             else:
@@ -93,8 +96,13 @@ class Replay:
         """Applies one event of the log."""
         if event.kind == "submitted":
             self.submit(event)
+        elif event.kind == "exit":
+            if event.job in self.world.jobs:
+                self.world.jobs[event.job].exit_code = event.value
+        elif event.kind in ("hold", "release", "update"):
+            self.administer(event)
         elif event.kind in ("ended", "exhausted", "killed"):
-            self.end(event.job, event.time)
+            self.end(event.job, event.time, event.kind)
         elif event.kind == "refused":
             self.refused(event)
         elif event.kind == "reservation":
@@ -108,6 +116,57 @@ class Replay:
         elif event.kind == "cancelled":
             if event.job in self.world.jobs:
                 self.world.jobs[event.job].state = DONE
+                self.world.jobs[event.job].exit_code = 1
+
+    def administer(self, event: Event) -> None:
+        """A hold, a release or a change of a job, as the log tells it."""
+        job = self.world.jobs[event.job]
+        if event.kind == "hold":
+            job.held, job.priority, job.reason = True, 0, "JobHeldUser"
+        elif event.kind == "release":
+            job.held, job.reason = False, "None"
+            self.priorities.submitted(job)
+        elif match := re.search(r"set priority to (\d+)", event.text):
+            job.priority = int(match[1])
+        elif match := re.search(r"nice changed from (\d+) to (\d+)", event.text):
+            job.priority -= int(match[2]) - int(match[1])
+        elif match := re.search(r"setting time_limit to (\d+)", event.text):
+            job.limit = int(match[1])
+            if job.state == RUNNING:
+                job.end = job.start + job.limit * 60
+        elif match := re.search(r"setting begin to (\S+)", event.text):
+            job.begin = int(instant(match[1]))
+        elif match := re.search(r"set max_run_tasks to (\d+)", event.text):
+            job.task_limit = int(match[1])
+
+    def act(self, command: str) -> None:
+        """A command of the administrator that the log does not tell."""
+        if match := re.search(r"scontrol update nodename=(\S+) state=(\S+)", command):
+            nodes = set(self.recording.site.node_indices(match[1]))
+            if match[2] == "drain":
+                self.world.closed |= nodes
+            elif match[2] in ("resume", "idle"):
+                self.world.closed -= nodes
+        elif match := re.search(r"scontrol top @?(\d+)", command):
+            number = next(sub.job for sub in self.recording.submissions if sub.key == int(match[1]))
+            self.top(self.world.jobs[number or 0])
+
+    def top(self, job: Job) -> None:
+        """scontrol top: the job gets the highest priority of its user's; the others lose as much in all."""
+        others = [
+            other
+            for other in self.world.pending()
+            if other is not job and other.request.user == job.request.user and other.priority
+        ]
+        others.sort(key=lambda other: -other.priority)
+        if not others:
+            return
+        rise = max(others[0].priority - job.priority, 0)
+        job.priority += rise
+        for position, other in enumerate(others):
+            part = rise // (len(others) - position)
+            other.priority -= part
+            rise -= part
 
     def refused(self, event: Event) -> None:
         """A submission that the real controller refused."""
@@ -167,8 +226,8 @@ class Replay:
         if event.job == submission.job:
             mine, _ = refusals.refusal(self.world, request, event.time)
             self.report.refusals.add(not mine, f"{submission.key} taken {mine}")
-        self.sequence += 1
-        job = Job(event.job, request, event.time, self.sequence)
+        self.world.last_sequence += 1
+        job = Job(event.job, request, event.time, self.world.last_sequence)
         job.nice = request.nice
         job.limit = request.limit or 0
         if not job.limit:
@@ -176,15 +235,25 @@ class Replay:
             job.limit = partition.default_time or 0
         job.reservation = request.reservation
         job.held = request.hold
+        job.reason = "JobHeldUser" if request.hold else "None"
         job.accrues = event.time
+        if request.begin:
+            job.begin = dependencies.begin_second(request.begin, int(event.time))
+        if request.array:
+            job.array = event.job
+            job.waiting_tasks, job.task_limit = arrays.tasks_of(request.array)
         self.world.jobs[event.job] = job
         self.priorities.submitted(job)
         self.report.first_priorities.add(job.priority == event.value, f"{event} {job.priority}")
 
-    def end(self, number: int, time: float) -> None:
+    def end(self, number: int, time: float, kind: str = "ended") -> None:
         """A job ended; its cores are free at once, its nodes after they were cleaned up."""
-        job = self.world.jobs[number]
-        if job.state == RUNNING:
+        job = self.world.jobs.get(number)
+        if job is None:
+            return
+        if kind == "exhausted":
+            job.exit_code = 1
+        if job.state in (RUNNING, SUSPENDED):
             self.priorities.ended(job, self.end_second(number, time))
             job.state = COMPLETING
             job.released = self.cleaned(job, time)

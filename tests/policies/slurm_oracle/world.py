@@ -49,6 +49,7 @@ class Job:
     preempt_time: int = 0
     grace_until: int = 0
     in_progress: bool = False
+    independent: bool = False
     array: int = 0
     task: int | None = None
     waiting_tasks: list[int] = field(default_factory=list)
@@ -84,6 +85,8 @@ class World:
     closed: set[int] = field(default_factory=set)
     weights: dict[int, tuple[int, int]] = field(default_factory=dict)
     priorities: Priorities | None = None
+    task_numbers: dict[tuple[int, int], int] = field(default_factory=dict)
+    last_sequence: int = 0
     reservations: dict[str, Reservation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
