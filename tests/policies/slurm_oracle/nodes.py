@@ -458,12 +458,10 @@ def guessed_end(job: Job, now: int) -> int:
     return max(job.end + KILL_WAIT, now + 1)
 
 
-def allocate(world: World, job: Job, chosen: dict[int, int], holders: list[Job], excluded: Excluded) -> None:
-    """Gives a job its cores (the lowest free ones), memory and GPUs."""
+def allocate(world: World, job: Job, chosen: dict[int, int]) -> None:
+    """Gives a job its cores (the lowest free ones of the rooms it was chosen from), memory and GPUs."""
     request = job.request
-    from tests.policies.slurm_oracle import gang
-
-    free = gang.rooms_for(world, job, chosen, holders, excluded)
+    free = world.rooms
     job.cores, job.memory, job.gpus = {}, {}, {}
     rest_gpus = request.gpus_per_job or request.gpus_per_task * request.tasks
     shares = distribute(request, chosen)

@@ -36,7 +36,6 @@ class Outcome:
     tries: list[Try] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
     map_lines: list[tuple[int, int, str]] = field(default_factory=list)
-    preempted: list[tuple[int, int]] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
 
 
@@ -75,6 +74,8 @@ def queue(world: World) -> list[Entry]:
     from tests.policies.slurm_oracle import arrays
 
     arrays.split_for_correspondence(world)
+    for job in world.pending():
+        job.in_progress = False
     entries = []
     for job in world.pending():
         if not eligible(world, job) or not reservations.begun(world, job):
@@ -233,13 +234,12 @@ def start_now(
     if chosen is None:
         return code
     if victims:
-        outcome.preempted.extend((victim.number, job.number) for victim in victims)
         preemption.begin(world, job, victims)
         return BUSY
-    nodes.allocate(world, job, chosen, holders, verdict.excluded)
+    nodes.allocate(world, job, chosen)
     begin_job(world, job, partition)
     outcome.starts.append(Start(job.number, world.site.node_list(job.nodes), partition.name))
-    gang.after_start(world, job, outcome)
+    gang.after_start(world, job)
     return STARTED
 
 

@@ -138,6 +138,11 @@ class Priorities:
         if job.held:
             job.priority = 0
 
+    def requeued(self, job: Job) -> None:
+        """The priority of a requeued job: with priority/basic it keeps its own."""
+        if self.multifactor:
+            self.recalculate(job)
+
     def tick(self, now: int) -> None:
         """Decays all usage, adds what running jobs used, orders the tree and sets priorities anew [`_decay_thread`]."""
         if self.last_tick is None:

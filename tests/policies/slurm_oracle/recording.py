@@ -77,6 +77,7 @@ class Pass:
     plans: list[Plan] = field(default_factory=list)
     map_lines: list[tuple[int, int, str]] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    line: int = 0
 
     @property
     def second(self) -> int:
@@ -93,6 +94,7 @@ class Event:
     job: int = 0
     text: str = ""
     value: int = 0
+    line: int = 0
 
 
 @dataclass
@@ -182,7 +184,7 @@ def read_recording(folder: Path) -> Recording:
 def _read_decisions(recording: Recording) -> None:
     """Splits decisions.log into passes and events."""
     current: Pass | None = None
-    for line in read_text(recording.folder / "decisions.log").splitlines():
+    for number, line in enumerate(read_text(recording.folder / "decisions.log").splitlines()):
         match = re.match(r"\[([\dT:.-]+)\] (.*)", line)
         if not match:
             continue
@@ -197,18 +199,18 @@ def _read_decisions(recording: Recording) -> None:
         if "scheduler plugin loaded" in text:
             recording.thread_start = time
         if text.startswith("sched: Running job scheduler"):
-            current = Pass(time, "full" if "full queue" in text else "quick")
+            current = Pass(time, "full" if "full queue" in text else "quick", line=number)
             recording.passes.append(current)
             continue
         if text.startswith("_attempt_backfill: beginning"):
-            current = Pass(time, "backfill")
+            current = Pass(time, "backfill", line=number)
             recording.passes.append(current)
             continue
         if current is not None and _belongs(current, text, job):
             current.lines.append(text)
             continue
-        _event(recording, time, text, job)
-    recording.events.sort(key=lambda event: event.time)
+        _event(recording, time, text, job, number)
+    recording.events.sort(key=lambda event: (event.time, event.line))
 
 
 def _belongs(current: Pass, text: str, job: int) -> bool:
@@ -263,10 +265,10 @@ EVENTS = [
 ]
 
 
-def _event(recording: Recording, time: float, text: str, job: int) -> None:
+def _event(recording: Recording, time: float, text: str, job: int, line: int) -> None:
     for pattern, kind in EVENTS:
         match = re.search(pattern, text)
         if match:
             value = int(match[1]) if match.groups() and match[1] else 0
-            recording.events.append(Event(time, kind, job, text, value))
+            recording.events.append(Event(time, kind, job, text, value, line))
             return

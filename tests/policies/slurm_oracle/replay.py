@@ -6,11 +6,12 @@ the simulator's.
 
 from __future__ import annotations
 
+import math
 import re
 
 from dataclasses import dataclass, field
 
-from tests.policies.slurm_oracle import arrays, dependencies, passes, priority, refusals, requests, reservations
+from tests.policies.slurm_oracle import arrays, dependencies, passes, preemption, priority, refusals, requests, reservations
 from tests.policies.slurm_oracle.recording import Event, Pass, Recording, Sample, instant
 from tests.policies.slurm_oracle.world import COMPLETING, DONE, PENDING, RUNNING, SUSPENDED, Job, World
 
@@ -53,6 +54,7 @@ class Report:
     sprio: Count = field(default_factory=Count)
     sshare: Count = field(default_factory=Count)
     refusals: Count = field(default_factory=Count)
+    preemptions: Count = field(default_factory=Count)
     reasons: Count = field(default_factory=Count)
 
 
@@ -75,9 +77,9 @@ class Replay:
     def run(self) -> Report:
         """Goes through all events and passes in order of time."""
         timeline: list[tuple[float, int, Event | Pass | Sample | str]] = []
-        timeline.extend((event.time, 0, event) for event in self.recording.events)
-        timeline.extend((item.time, 1, item) for item in self.recording.passes)
-        timeline.extend((sample.time + AFTER_SAMPLE, 2, sample) for sample in self.recording.samples("prio"))
+        timeline.extend((event.time, event.line, event) for event in self.recording.events)
+        timeline.extend((item.time, item.line, item) for item in self.recording.passes)
+        timeline.extend((sample.time + AFTER_SAMPLE, 10**9, sample) for sample in self.recording.samples("prio"))
         timeline.extend((time + AFTER_SAMPLE, 0, command) for time, _, command in self.recording.actions)
         timeline.sort(key=lambda item: (item[0], item[1]))
         for time, _, item in timeline:
@@ -96,6 +98,14 @@ class Replay:
         """Applies one event of the log."""
         if event.kind == "submitted":
             self.submit(event)
+        elif event.kind == "grace":
+            self.preemption(event, "grace")
+        elif event.kind == "preempted":
+            self.preempted(event)
+        elif event.kind == "requeued":
+            self.requeued(event)
+        elif event.kind in ("suspended", "resumed"):
+            self.suspended(event)
         elif event.kind == "exit":
             if event.job in self.world.jobs:
                 self.world.jobs[event.job].exit_code = event.value
@@ -117,6 +127,44 @@ class Replay:
             if event.job in self.world.jobs:
                 self.world.jobs[event.job].state = DONE
                 self.world.jobs[event.job].exit_code = 1
+
+    def preemption(self, event: Event, kind: str) -> None:
+        """Compares one step of a preemption with what the simulator decided in that second."""
+        near = [item for item in self.world.preemptions if abs(item[0] - event.time) < 2 and item[1:] == (kind, event.job)]
+        self.report.preemptions.add(bool(near), f"{event}")
+
+    def preempted(self, event: Event) -> None:
+        """A preempted job is ended by the controller. After a grace time its instant is an input."""
+        job = self.world.jobs[event.job]
+        if not job.grace_until:
+            self.preemption(event, "ended")
+        if job.state in (RUNNING, SUSPENDED):
+            job.state = COMPLETING
+            job.released = math.inf
+            self.priorities.ended(job, self.end_second(event.job, event.time))
+        job.exit_code = 1
+
+    def requeued(self, event: Event) -> None:
+        """A requeued job waits again; it may start 121 s later (the life of its credential and one second)."""
+        job = self.world.jobs[event.job]
+        job.state = PENDING
+        job.cores, job.memory, job.gpus, job.cpus = {}, {}, {}, 0
+        job.grace_until = job.preempt_time = job.exit_code = 0
+        job.begin = int(event.time) + preemption.REQUEUE_DELAY
+        job.requeues += 1
+        self.priorities.requeued(job)
+
+    def suspended(self, event: Event) -> None:
+        """Gang scheduling suspends or resumes a job; a resumed job ends as much later as it was suspended."""
+        job = self.world.jobs[event.job]
+        if event.kind == "suspended":
+            self.preemption(event, "suspended")
+            if job.state == RUNNING:
+                job.state = SUSPENDED
+                job.suspended_at = int(event.time)
+        elif job.state == SUSPENDED:
+            job.state = RUNNING
+            job.end += int(event.time) - job.suspended_at
 
     def administer(self, event: Event) -> None:
         """A hold, a release or a change of a job, as the log tells it."""
@@ -253,6 +301,9 @@ class Replay:
             return
         if kind == "exhausted":
             job.exit_code = 1
+        if job.state == COMPLETING and job.released == math.inf:
+            self.priorities.ended(job, self.end_second(number, time))
+            job.released = self.cleaned(job, time)
         if job.state in (RUNNING, SUSPENDED):
             self.priorities.ended(job, self.end_second(number, time))
             job.state = COMPLETING

@@ -9,6 +9,7 @@ from tests.policies.slurm_oracle import requests
 from tests.policies.slurm_oracle import site as sites
 
 if TYPE_CHECKING:
+    from tests.policies.slurm_oracle.nodes import Room
     from tests.policies.slurm_oracle.priority import Priorities
     from tests.policies.slurm_oracle.reservations import Reservation
 
@@ -49,6 +50,7 @@ class Job:
     preempt_time: int = 0
     grace_until: int = 0
     in_progress: bool = False
+    suspended_at: int = 0
     independent: bool = False
     array: int = 0
     task: int | None = None
@@ -87,6 +89,8 @@ class World:
     priorities: Priorities | None = None
     task_numbers: dict[tuple[int, int], int] = field(default_factory=dict)
     last_sequence: int = 0
+    rooms: dict[int, Room] = field(default_factory=dict)
+    preemptions: list[tuple[int, str, int]] = field(default_factory=list)
     reservations: dict[str, Reservation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
