@@ -78,8 +78,13 @@ def queue(world: World) -> list[Entry]:
         job.in_progress = False
     entries = []
     for job in world.pending():
-        if not eligible(world, job) or not reservations.begun(world, job):
+        if not eligible(world, job):
             continue
+        if not reservations.begun(world, job):
+            job.reason = "Reservation"
+            continue
+        if job.reason == "Reservation" and job.reservation:
+            job.reason = "None"
         for name in job.request.partitions:
             partition = world.site.partitions[name]
             fault = partition_fault(world, job, partition)
@@ -103,6 +108,43 @@ def queue(world: World) -> list[Entry]:
         return (key_one > key_two) - (key_one < key_two)
 
     return sorted(entries, key=functools.cmp_to_key(compare))
+
+
+def at_submission(world: World, job: Job) -> None:
+    """The reason that a new batch job shows before any pass has looked at it [`job_allocate`, `_top_priority`].
+
+    A limit of its partition; else a limit of its QOS or association; else Priority if a job that may be looked at and
+    that stands before it waits on some of the same nodes.
+    """
+    if not eligible(world, job):
+        return
+    partition = world.site.partitions[job.request.partitions[0]]
+    if not before_all_others(world, job, partition):
+        job.reason = "Priority"
+    if partition_fault(world, job, partition):
+        job.reason = "PartitionConfig"
+        return
+    enter_partition(world, job, partition)
+    limits.before_nodes(world, job, partition)
+
+
+def before_all_others(world: World, job: Job, partition: sites.Partition) -> bool:
+    """True if no waiting job that may be looked at stands before this one on some of its nodes."""
+    for other in world.pending():
+        if other is job or other.reason.startswith("Partition") or limits.holds_reason(other):
+            continue
+        if not eligible(world, other):
+            continue
+        if other.reservation and not job.reservation:
+            return False
+        if job.reservation and not other.reservation:
+            continue
+        its = world.site.partitions[other.partition or other.request.partitions[0]]
+        if not set(its.nodes) & set(partition.nodes):
+            continue
+        if (its.tier, other.priority) > (partition.tier, job.priority):
+            return False
+    return True
 
 
 def place(job: Job) -> tuple[int, int]:
@@ -164,6 +206,8 @@ BUSY, RESERVED, POLICY, NOT_AVAILABLE, NEVER, BAD_PARTITION, LICENSES, STARTED =
     "licenses",
     "started",
 )
+MAINTENANCE = "reserved for maintenance"
+DOWN_TEXT = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
 
 
 def start_now(
@@ -227,7 +271,7 @@ def start_now(
             if ever is None:
                 code = NEVER
             elif not nodes_busy:
-                code = RESERVED if verdict.maintenance else NOT_AVAILABLE
+                code = MAINTENANCE if verdict.maintenance else NOT_AVAILABLE
         guess = len(possible) if possible is not None else desired
     if not limits.after_nodes(world, job, partition, chosen, guess):
         return POLICY
@@ -336,7 +380,7 @@ def _main_entry(
             job.reason = "Priority"
             return None, "skip"
     elif partition.name in stopped:
-        if job.reason in ("None", "Resources"):
+        if job.reason in ("None", "Resources", DOWN_TEXT):
             job.reason = "Priority"
         return None, "skip"
     if not limits.holds_reason(job) and not limits.before_nodes(world, job, partition):
@@ -344,7 +388,7 @@ def _main_entry(
     least = job.request.minimum_nodes
     stop = False
     if least > len(open_nodes & set(partition.nodes)):
-        job.reason = "Resources"
+        job.reason = DOWN_TEXT
         stop = True
         verdict = BUSY
     else:
@@ -364,7 +408,7 @@ def _main_entry(
         if verdict == STARTED:
             following = head if head is not job and head.state == PENDING and job.number != head.number else None
             return following, "started"
-        set_reason(world, job, verdict)
+        set_reason(world, job, partition, verdict, open_nodes)
         if verdict == BUSY:
             stop = True
         elif verdict == RESERVED and job.reservation:
@@ -382,16 +426,25 @@ def _main_entry(
     return None, "reject"
 
 
-def set_reason(world: World, job: Job, verdict: str) -> None:
+def set_reason(world: World, job: Job, partition: sites.Partition, verdict: str, open_nodes: set[int]) -> None:
     """The reason that a waiting job shows after it was tried and did not start [`select_nodes`]."""
     if verdict == BUSY:
         job.reason = "Resources"
     elif verdict == RESERVED:
         job.reason = "Reservation"
+    elif verdict == MAINTENANCE:
+        job.reason = "ReqNodeNotAvail, Reserved for maintenance"
     elif verdict == LICENSES:
         job.reason = "Licenses"
     elif verdict == NOT_AVAILABLE:
-        job.reason = "ReqNodeNotAvail" if job.request.required_nodes else "Resources"
+        missing = set(partition.nodes) - (open_nodes - owned_by_others(world, job))
+        required = indices(world, job.request.required_nodes)
+        if missing & required:
+            missing &= required
+        if missing:
+            job.reason = "ReqNodeNotAvail, UnavailableNodes:" + world.site.node_list(missing)
+        else:
+            job.reason = "ReqNodeNotAvail, May be reserved for other job"
     elif verdict == NEVER:
         job.reason = "BadConstraints"
 
@@ -616,7 +669,7 @@ def _backfill_entry(
                     plan_map.book(0, job.end // resolution * resolution, taken, resolution)
                 following = head if head is not job and head.state == PENDING and job.number != head.number else None
                 return STARTED, following
-            if started in (RESERVED, POLICY):
+            if started in (RESERVED, MAINTENANCE, POLICY):
                 job.planned = original
                 return POLICY, None
             outcome.failed.append(job.number)

@@ -182,7 +182,7 @@ class Priorities:
             account.wall += real
             for name, amount in amounts_of(job).items():
                 account.tres_usage[name] = account.tres_usage.get(name, 0.0) + real * amount
-        counted = max(min(end, job.end) - begin, 0)
+        counted = max(min(end, job.limit_end) - begin, 0)
         for account in self.concerned(job):
             for name, amount in amounts_of(job).items():
                 left = account.run_seconds.get(name, 0)
@@ -204,15 +204,21 @@ class Priorities:
         job.counted_until = job.start
         for account in self.concerned(job):
             for name, amount in amounts_of(job).items():
-                account.run_seconds[name] = account.run_seconds.get(name, 0) + amount * (job.end - job.start)
+                account.run_seconds[name] = account.run_seconds.get(name, 0) + amount * job.limit * 60
+
+    def limit_changed(self, job: Job, minutes: int) -> None:
+        """A new limit of a running job changes the run seconds by the difference [`acct_policy_alter_job`]."""
+        for account in self.concerned(job):
+            for name, amount in amounts_of(job).items():
+                account.run_seconds[name] = account.run_seconds.get(name, 0) + amount * (minutes - job.limit) * 60
 
     def give_back_run_seconds(self, job: Job) -> None:
         """Takes the rest of the run seconds away at the end of a job."""
-        rest = max(job.end - job.counted_until, 0)
+        rest = max(job.limit_end - job.counted_until, 0)
         for account in self.concerned(job):
             for name, amount in amounts_of(job).items():
                 account.run_seconds[name] = max(account.run_seconds.get(name, 0) - amount * rest, 0)
-        job.counted_until = job.end
+        job.counted_until = job.limit_end
 
     # fair tree
 

@@ -80,6 +80,7 @@ class Replay:
         timeline.extend((event.time, event.line, event) for event in self.recording.events)
         timeline.extend((item.time, item.line, item) for item in self.recording.passes)
         timeline.extend((sample.time + AFTER_SAMPLE, 10**9, sample) for sample in self.recording.samples("prio"))
+        timeline.extend((sample.time + AFTER_SAMPLE, 10**9, sample) for sample in self.recording.samples("squeue"))
         timeline.extend((time + AFTER_SAMPLE, 0, command) for time, _, command in self.recording.actions)
         timeline.sort(key=lambda item: (item[0], item[1]))
         for time, _, item in timeline:
@@ -179,6 +180,8 @@ class Replay:
         elif match := re.search(r"nice changed from (\d+) to (\d+)", event.text):
             job.priority -= int(match[2]) - int(match[1])
         elif match := re.search(r"setting time_limit to (\d+)", event.text):
+            if job.state == RUNNING:
+                self.priorities.limit_changed(job, int(match[1]))
             job.limit = int(match[1])
             if job.state == RUNNING:
                 job.end = job.start + job.limit * 60
@@ -292,6 +295,7 @@ class Replay:
             job.waiting_tasks, job.task_limit = arrays.tasks_of(request.array)
         self.world.jobs[event.job] = job
         self.priorities.submitted(job)
+        passes.at_submission(self.world, job)
         self.report.first_priorities.add(job.priority == event.value, f"{event} {job.priority}")
 
     def end(self, number: int, time: float, kind: str = "ended") -> None:
@@ -340,6 +344,8 @@ class Replay:
                 for position, value in enumerate(columns[3:12]):
                     other = mine[position] if mine else None
                     self.report.sprio.add(other == value, f"{sample.time} {columns} {mine}")
+        elif sample.command.startswith("squeue") and sample.lines:
+            self.reasons(sample)
         elif sample.command.startswith("sshare") and self.priorities.multifactor:
             header = sample.lines[0].split("|")
             for line in sample.lines[1:]:
@@ -349,6 +355,21 @@ class Replay:
                 for name, value in mine_row.items():
                     real = ",".join(row[name].split(",")[:5]) if name == "TRESRunMins" else row[name]
                     self.report.sshare.add(real == value, f"{sample.time} {row['Account']} {row['User']} {name} {real} {value}")
+
+    def reasons(self, sample: Sample) -> None:
+        """Compares the reasons of waiting jobs in one output of squeue."""
+        header = sample.lines[0].split("|")
+        for line in sample.lines[1:]:
+            row = dict(zip(header, line.split("|"), strict=True))
+            if row["STATE"] != "PENDING":
+                continue
+            number, _, task = row["JOBID"].partition("_")
+            task = (re.findall(r"\d+", task) or [""])[0]
+            job = self.world.jobs.get(self.world.task_numbers.get((int(number), int(task or "0")), int(number)))
+            if job is None or (task and job.task != int(task)):
+                job = self.world.jobs.get(int(number))
+            mine = job.reason if job else None
+            self.report.reasons.add(mine == row["REASON"], f"{sample.time} {row['JOBID']} {row['REASON']} {mine}")
 
     def one_pass(self, item: Pass) -> None:
         """One pass: decides, then compares."""

@@ -62,6 +62,11 @@ class Job:
     reservation: str | None = None
 
     @property
+    def limit_end(self) -> int:
+        """The end by its limit, whatever a preemption shortened or a suspension moved."""
+        return self.start + self.limit * 60
+
+    @property
     def nodes(self) -> frozenset[int]:
         """The nodes it holds."""
         return frozenset(self.cores)
