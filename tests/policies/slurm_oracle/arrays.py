@@ -55,19 +55,21 @@ def split(world: World, head: Job) -> Job:
     task.task = head.waiting_tasks[0]
     task.waiting_tasks = []
     task.number = world.task_numbers.get((head.array, task.task), head.number)
-    world.last_sequence += 1
-    task.sequence = world.last_sequence
     return task
 
 
 def commit(world: World, head: Job, task: Job) -> None:
-    """Puts a split task into the world. The last task takes over the record of the array."""
+    """Puts a split task into the world. The last task takes over the record of the array.
+
+    The task keeps the place of the array in the list of jobs; the record of the tasks that still wait goes to its end.
+    """
     head.waiting_tasks = head.waiting_tasks[1:]
     if task.number == head.number:
-        task.sequence = head.sequence
         world.jobs[head.number] = task
         return
     world.jobs[task.number] = task
+    world.last_sequence += 1
+    head.sequence = world.last_sequence
     if len(head.waiting_tasks) == 1:
         head.task = head.waiting_tasks[0]
         head.waiting_tasks = []

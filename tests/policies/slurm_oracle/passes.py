@@ -83,8 +83,6 @@ def queue(world: World) -> list[Entry]:
         if not reservations.begun(world, job):
             job.reason = "Reservation"
             continue
-        if job.reason == "Reservation" and job.reservation:
-            job.reason = "None"
         for name in job.request.partitions:
             partition = world.site.partitions[name]
             fault = partition_fault(world, job, partition)
@@ -125,15 +123,22 @@ def at_submission(world: World, job: Job) -> None:
         job.reason = "PartitionConfig"
         return
     enter_partition(world, job, partition)
-    limits.before_nodes(world, job, partition)
+    everywhere = set(range(len(world.site.nodes))) - world.closed
+    verdict = start_now(world, job, partition, everywhere, Outcome(), test_only=True)
+    if verdict != STARTED:
+        set_reason(world, job, partition, verdict, everywhere)
 
 
 def before_all_others(world: World, job: Job, partition: sites.Partition) -> bool:
-    """True if no waiting job that may be looked at stands before this one on some of its nodes."""
+    """True if no waiting job that may be looked at has a higher priority and shares nodes of its partition with this.
+
+    Tiers do not count here (jobs 52 of partitions-gpu and 14 of preempt-part). Jobs whose reason is a limit, their
+    partition, or ReqNodeNotAvail do not count either.
+    """
     for other in world.pending():
-        if other is job or other.reason.startswith("Partition") or limits.holds_reason(other):
+        if other is job or other.reason.startswith(("Partition", "ReqNodeNotAvail")) or limits.holds_reason(other):
             continue
-        if not eligible(world, other):
+        if not eligible(world, other) or not reservations.begun(world, other):
             continue
         if other.reservation and not job.reservation:
             return False
@@ -142,7 +147,7 @@ def before_all_others(world: World, job: Job, partition: sites.Partition) -> boo
         its = world.site.partitions[other.partition or other.request.partitions[0]]
         if not set(its.nodes) & set(partition.nodes):
             continue
-        if (its.tier, other.priority) > (partition.tier, job.priority):
+        if other.priority > job.priority:
             return False
     return True
 
@@ -217,8 +222,12 @@ def start_now(
     open_nodes: set[int],
     outcome: Outcome,
     excluded_nodes: set[int] | None = None,
+    test_only: bool = False,
 ) -> str:
     """Tries to start a job at once and says what came of it [`select_nodes`, `_get_req_features`, `_pick_best_nodes`].
+
+    With `test_only` (at submission) it says whether the job could start were all nodes in question idle, changes
+    nothing, and does not ask the limits on amounts.
 
     - Nodes that still clean up are not used, nor those of an exclusive job. An exclusive job uses idle nodes only.
     - A job that does not fit is busy if it would fit on the open nodes were they idle, or if some node was passed over
@@ -234,12 +243,12 @@ def start_now(
     least, most, desired = counts
     if most < least:
         return BAD_PARTITION
-    if not world.licenses_fit(job):
+    if not test_only and not world.licenses_fit(job):
         return LICENSES
     request = job.request
     verdict = reservations.usable_nodes(world, job, world.second, False, time_limit(job, partition))
     if verdict.refused and job.reservation:
-        return RESERVED
+        return MAINTENANCE if verdict.maintenance else RESERVED
     everything = fitting_features(world, job, set(partition.nodes))
     if job.reservation:
         everything &= verdict.nodes
@@ -253,6 +262,14 @@ def start_now(
         else:
             free -= {index for other in world.running() if other.whole for index in other.cores}
     nodes_busy = free != present
+    if test_only:
+        if len(free) >= least and nodes.select(world, request, free, [], {}, counts, ever=True) is not None:
+            return STARTED
+        if nodes.select(world, request, everything, [], {}, counts, ever=True) is None:
+            return NEVER
+        if nodes_busy:
+            return BUSY
+        return MAINTENANCE if verdict.maintenance else NOT_AVAILABLE
     nodes.forget_gpus(world, everything)
     nodes.prefer(world, limits.preferred_nodes(world, job, partition) & everything)
     holders = world.running()
@@ -411,7 +428,7 @@ def _main_entry(
         set_reason(world, job, partition, verdict, open_nodes)
         if verdict == BUSY:
             stop = True
-        elif verdict == RESERVED and job.reservation:
+        elif verdict in (RESERVED, MAINTENANCE) and job.reservation:
             open_nodes -= reservations.nodes_of(world, job.reservation)
     required = indices(world, job.request.required_nodes)
     if required and len(required) >= job.request.minimum_nodes:
@@ -669,6 +686,8 @@ def _backfill_entry(
                     plan_map.book(0, job.end // resolution * resolution, taken, resolution)
                 following = head if head is not job and head.state == PENDING and job.number != head.number else None
                 return STARTED, following
+            if started != STARTED:
+                set_reason(world, job, partition, started, set(range(len(world.site.nodes))) - world.closed)
             if started in (RESERVED, MAINTENANCE, POLICY):
                 job.planned = original
                 return POLICY, None

@@ -170,6 +170,8 @@ class Replay:
     def administer(self, event: Event) -> None:
         """A hold, a release or a change of a job, as the log tells it."""
         job = self.world.jobs[event.job]
+        if event.kind == "update" and job.state == PENDING and not job.held:
+            job.reason = "None"
         if event.kind == "hold":
             job.held, job.priority, job.reason = True, 0, "JobHeldUser"
         elif event.kind == "release":
@@ -263,12 +265,14 @@ class Replay:
     def unreserve(self, event: Event) -> None:
         """A reservation is over: jobs that wait for it are held."""
         name = event.text.split()[-1]
-        self.world.reservations.pop(name, None)
+        gone = self.world.reservations.pop(name, None)
         for job in self.world.pending():
+            if gone is not None and "MAINT" in gone.flags and job.reason.endswith("Reserved for maintenance"):
+                job.reason = "None"
             if job.reservation == name:
                 job.held = True
                 job.priority = 0
-                job.reason = "ReservationDeleted"
+                job.reason = f"Reservation {name} was deleted"
 
     def submit(self, event: Event) -> None:
         """A new job."""
@@ -295,7 +299,8 @@ class Replay:
             job.waiting_tasks, job.task_limit = arrays.tasks_of(request.array)
         self.world.jobs[event.job] = job
         self.priorities.submitted(job)
-        passes.at_submission(self.world, job)
+        if not request.array:
+            passes.at_submission(self.world, job)
         self.report.first_priorities.add(job.priority == event.value, f"{event} {job.priority}")
 
     def end(self, number: int, time: float, kind: str = "ended") -> None:

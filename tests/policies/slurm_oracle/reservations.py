@@ -116,7 +116,7 @@ def _inside(world: World, job: Job, start: int, minutes: int, everything: set[in
         if world.second > own.end:
             return Verdict(set(), own.end, {}, refused=True)
         left = set(own.nodes)
-    overlap = False
+    overlap = maintenance = False
     finish = begin + minutes * 60
     for other in world.reservations.values():
         if other is own or "MAINT" in own.flags or not other.whole:
@@ -126,7 +126,8 @@ def _inside(world: World, job: Job, start: int, minutes: int, everything: set[in
         if left & other.nodes:
             overlap = True
             left -= other.nodes
-    return Verdict(left, begin, {}, refused=not left, overlap=overlap)
+            maintenance = maintenance or "MAINT" in other.flags
+    return Verdict(left, begin, {}, refused=not left, overlap=overlap, maintenance=maintenance and not left)
 
 
 def next_end(world: World, start: int, resolution: int) -> int:
