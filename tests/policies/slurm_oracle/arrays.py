@@ -70,6 +70,7 @@ def commit(world: World, head: Job, task: Job) -> None:
     world.jobs[task.number] = task
     world.last_sequence += 1
     head.sequence = world.last_sequence
+    head.planned = 0
     if len(head.waiting_tasks) == 1:
         head.task = head.waiting_tasks[0]
         head.waiting_tasks = []

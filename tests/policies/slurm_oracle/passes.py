@@ -556,7 +556,6 @@ def backfill_pass(world: World) -> Outcome:
             continue
         original = job.planned
         count = 0
-        first_start = 0
         while True:
             if job.array:
                 if rejected == (job.array, entry.partition.name):
@@ -574,12 +573,9 @@ def backfill_pass(world: World) -> Outcome:
                 continue
             if verdict == "planned" and job.is_head:
                 count += 1
-                first_start = min(first_start or job.planned, job.planned)
                 if not arrays.enough_planned(world, job, count):
                     continue
             break
-        if job.is_head and first_start:
-            job.planned = first_start
     return outcome
 
 

@@ -56,6 +56,7 @@ class Report:
     refusals: Count = field(default_factory=Count)
     preemptions: Count = field(default_factory=Count)
     reasons: Count = field(default_factory=Count)
+    squeue_starts: Count = field(default_factory=Count)
 
 
 class Replay:
@@ -153,6 +154,7 @@ class Replay:
         job.grace_until = job.preempt_time = job.exit_code = 0
         job.begin = int(event.time) + preemption.REQUEUE_DELAY
         job.requeues += 1
+        job.planned = 0
         self.priorities.requeued(job)
 
     def suspended(self, event: Event) -> None:
@@ -374,6 +376,11 @@ class Replay:
             if job is None or (task and job.task != int(task)):
                 job = self.world.jobs.get(int(number))
             mine = job.reason if job else None
+            real_start = 0 if row["START_TIME"] == "N/A" else int(instant(row["START_TIME"]))
+            my_start = shown_start(job, int(sample.time)) if job else -1
+            self.report.squeue_starts.add(
+                my_start == real_start, f"{sample.time} {row['JOBID']} {row['REASON']} {real_start} {my_start}"
+            )
             self.report.reasons.add(mine == row["REASON"], f"{sample.time} {row['JOBID']} {row['REASON']} {mine}")
 
     def one_pass(self, item: Pass) -> None:
@@ -383,6 +390,13 @@ class Replay:
         else:
             outcome = passes.main_pass(self.world, item.kind == "full")
         compare(item, outcome, self.report)
+
+
+def shown_start(job: Job, now: int) -> int:
+    """The start that squeue shows of a waiting job: its planned start or its begin time, never in the past."""
+    if job.planned:
+        return max(job.planned, now)
+    return job.begin if job.begin > now else 0
 
 
 def compare(item: Pass, outcome: passes.Outcome, report: Report) -> None:
