@@ -400,8 +400,16 @@ def shown_start(job: Job, now: int) -> int:
 
 
 def compare(item: Pass, outcome: passes.Outcome, report: Report) -> None:
-    """Counts what a pass decided against what the real one decided."""
+    """Counts what a pass decided against what the real one decided; what is only the simulator's counts as different."""
     where = f"{item.time:.3f} {item.kind}"
+    for count, more in (
+        (report.tests, outcome.tests[len(item.tests) :]),
+        (report.tries, outcome.tries[len(item.tries) :]),
+        (report.plan_starts, outcome.plans[len(item.plans) :]),
+        (report.maps, outcome.map_lines[len(item.map_lines) :]),
+    ):
+        for one_more in more:
+            count.add(False, f"{where} only mine: {one_more}")
     mine = {start.job: start for start in outcome.starts}
     for start in item.starts:
         found = mine.pop(start.job, None)
