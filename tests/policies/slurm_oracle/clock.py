@@ -7,8 +7,8 @@ Rules [`_slurmctld_background`, `schedule`, `backfill_agent`], fitted against th
   counting as one; else a quick pass runs if something asked for one (a submission, an end, a change by the
   administrator) and the last pass is at least 3 s (batch_sched_delay) old. Whole seconds are compared.
 - Backfill wakes up bf_interval (30 s) after the end of its last cycle, first that long after its start. It skips the
-  cycle if nothing has changed since (no job submitted, started, ended or updated, no node changed); it then looks
-  again each second. It starts no cycle before bf_interval has gone since the last.
+  cycle if nothing has changed since the whole second of the last one (no job submitted, started, ended or updated); it
+  then looks again each second. A cycle that looked at some job is itself a change: the next one is not skipped.
 - Time limits are looked at every 30 s; that belongs to the running times, which are input.
 
 Not reproduced: the controller runs a further quick pass a few milliseconds after some ends (when a message of a node
@@ -21,11 +21,12 @@ import heapq
 import math
 
 from tests.policies.slurm_oracle import passes
-from tests.policies.slurm_oracle.recording import Event, Pass, Recording
+from tests.policies.slurm_oracle.recording import Event, Recording
 from tests.policies.slurm_oracle.replay import CLEANING, Count, Replay
 from tests.policies.slurm_oracle.world import COMPLETING, PENDING, Job
 
 TICK = 1.0033
+LOOP_BEGINS = 0.28
 LOOP_START = 3.29
 SCHED_INTERVAL = 60
 BATCH_DELAY = 3
@@ -40,9 +41,10 @@ class OwnClock(Replay):
     def __init__(self, recording: Recording) -> None:
         super().__init__(recording)
         self.asked = True
-        self.changed = True
+        self.changed = 0
+        self.last_cycle = 0
         self.last_pass = 0
-        self.last_full = int(recording.thread_start)
+        self.last_full = int(recording.thread_start + LOOP_BEGINS)
         self.queue: list[tuple[float, int, int, str, object]] = []
         self.number = 0
         self.begun: dict[int, list[float]] = {}
@@ -81,11 +83,11 @@ class OwnClock(Replay):
                 self.finish(what)
             elif isinstance(what, str):
                 self.act(what)
-                self.asked = self.changed = True
+                self.asked, self.changed = True, int(time)
             elif isinstance(what, Event):
                 self.event(what)
                 if what.kind in ASKS:
-                    self.asked = self.changed = True
+                    self.asked, self.changed = True, int(time)
         return self.begun
 
     def loop(self) -> None:
@@ -103,17 +105,20 @@ class OwnClock(Replay):
 
     def backfill(self) -> None:
         """One waking of backfill."""
-        if not self.changed:
+        if self.changed < self.last_cycle:
             self.push(self.world.now + 1, "backfill")
             return
-        self.changed = False
-        self.note(passes.backfill_pass(self.world))
+        self.last_cycle = self.world.second
+        outcome = passes.backfill_pass(self.world)
+        if outcome.tests:
+            self.changed = self.world.second
+        self.note(outcome)
         self.push(self.world.now + CYCLE + self.interval, "backfill")
 
     def note(self, outcome: passes.Outcome) -> None:
         """Plans the end of each started job by its real running time."""
         for start in outcome.starts:
-            self.changed = True
+            self.changed = self.world.second
             job = self.world.jobs[start.job]
             past = self.begun.setdefault(start.job, [])
             lengths = self.durations.get(start.job, [])
@@ -130,7 +135,7 @@ class OwnClock(Replay):
         self.priorities.ended(job, self.world.second)
         job.state = COMPLETING
         job.released = self.world.now + CLEANING
-        self.asked = self.changed = True
+        self.asked, self.changed = True, self.world.second
 
     def exit_codes(self) -> dict[int, int]:
         """The exit codes of the real jobs."""
@@ -173,4 +178,51 @@ def starts_within(recording: Recording, seconds: float) -> Count:
     return count
 
 
-__all__ = ["OwnClock", "Pass", "starts_within"]
+def predicted_passes(recording: Recording) -> list[tuple[float, str]]:
+    """The instants of passes by these rules, given the real events and the real starts."""
+    asking = [event.time for event in recording.events if event.kind in (*ASKS, "ended", "exhausted", "requeued")]
+    asking.extend(time for time, _, command in recording.actions if "update" in command)
+    changes = sorted([*asking, *(item.time for item in recording.passes if item.tests or item.starts)])
+    asking.sort()
+    over = recording.passes[-1].time + 0.5
+    result = []
+    time = recording.thread_start + LOOP_START
+    last_pass, last_full, seen = 0, int(recording.thread_start + LOOP_BEGINS), 0.0
+    first = True
+    while time < over:
+        asked = first or any(seen < one <= time for one in asking)
+        if int(time) - last_full >= SCHED_INTERVAL:
+            last_full = last_pass = int(time)
+            result.append((time, "full"))
+            seen, first = time, False
+        elif asked and int(time) - last_pass >= BATCH_DELAY:
+            last_pass = int(time)
+            result.append((time, "quick"))
+            seen, first = time, False
+        time += TICK
+    if recording.site.setting("SchedulerType", "sched/backfill") != "sched/backfill":
+        return result
+    interval = int(recording.site.scheduler.get("bf_interval", "30"))
+    time, last = recording.thread_start + interval, 0
+    while time < over:
+        if last == 0 or any(last <= int(one) and one <= time for one in changes):
+            last = int(time)
+            result.append((time, "backfill"))
+            time += interval + CYCLE
+        else:
+            time += 1.0
+    return sorted(result)
+
+
+def passes_within(recording: Recording, seconds: float) -> Count:
+    """How many real passes have a predicted one of the same kind within so many seconds."""
+    mine = predicted_passes(recording)
+    count = Count()
+    for item in recording.passes:
+        kinds = ("backfill",) if item.kind == "backfill" else ("quick", "full")
+        near = [time for time, kind in mine if kind in kinds and abs(time - item.time) <= seconds]
+        count.add(bool(near), f"{item.time - recording.zero:.3f} {item.kind}")
+    return count
+
+
+__all__ = ["OwnClock", "passes_within", "predicted_passes", "starts_within"]
