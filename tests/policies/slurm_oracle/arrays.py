@@ -28,7 +28,9 @@ def tasks_of(text: str) -> tuple[list[int], int]:
 
 def running_tasks(world: World, array: int) -> int:
     """How many tasks of an array run."""
-    return sum(1 for job in world.jobs.values() if job.array == array and job.state in (RUNNING, SUSPENDED))
+    return sum(
+        1 for job in world.jobs.values() if job.array == array and job.state in (RUNNING, SUSPENDED)
+    )
 
 
 def task_limit(world: World, job: Job) -> int:

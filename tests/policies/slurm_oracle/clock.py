@@ -50,7 +50,9 @@ class OwnClock(Replay):
         self.begun: dict[int, list[float]] = {}
         self.durations = real_durations(recording)
         self.interval = int(recording.site.scheduler.get("bf_interval", "30"))
-        self.backfills = recording.site.setting("SchedulerType", "sched/backfill") == "sched/backfill"
+        self.backfills = (
+            recording.site.setting("SchedulerType", "sched/backfill") == "sched/backfill"
+        )
 
     def push(self, time: float, kind: str, what: object = None) -> None:
         """Puts something on the clock."""
@@ -180,9 +182,15 @@ def starts_within(recording: Recording, seconds: float) -> Count:
 
 def predicted_passes(recording: Recording) -> list[tuple[float, str]]:
     """The instants of passes by these rules, given the real events and the real starts."""
-    asking = [event.time for event in recording.events if event.kind in (*ASKS, "ended", "exhausted", "requeued")]
+    asking = [
+        event.time
+        for event in recording.events
+        if event.kind in (*ASKS, "ended", "exhausted", "requeued")
+    ]
     asking.extend(time for time, _, command in recording.actions if "update" in command)
-    changes = sorted([*asking, *(item.time for item in recording.passes if item.tests or item.starts)])
+    changes = sorted(
+        [*asking, *(item.time for item in recording.passes if item.tests or item.starts)]
+    )
     asking.sort()
     over = recording.passes[-1].time + 0.5
     result = []

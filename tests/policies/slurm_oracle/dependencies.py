@@ -6,14 +6,22 @@ Source: behaviour of `job_independent` and `test_job_dependency`; sbatch(1).
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import UTC, datetime, timezone
 
-from tests.policies.slurm_oracle.world import COMPLETING, DONE, PENDING, RUNNING, SUSPENDED, Job, World
+from tests.policies.slurm_oracle.world import (
+    COMPLETING,
+    DONE,
+    PENDING,
+    RUNNING,
+    SUSPENDED,
+    Job,
+    World,
+)
 
 
 def eligible(world: World, job: Job) -> bool:
     """True if a job is not held, its begin time has come and its dependencies are met; sets the reason if not."""
-    if job.held or job.priority == 0 and not job.partition_priority:
+    if job.held or (job.priority == 0 and not job.partition_priority):
         return False
     if job.begin > world.second:
         job.reason = "BeginTime"
@@ -61,7 +69,9 @@ def term_state(world: World, job: Job, kind: str, item: str) -> str:
     match = re.fullmatch(r"(\d+)(?:_(\d+))?(?:\+(\d+))?", item)
     assert match, item
     number, delay = int(match[1]), int(match[3] or "0")
-    group = [other for other in world.jobs.values() if other.number == number or other.array == number]
+    group = [
+        other for other in world.jobs.values() if other.number == number or other.array == number
+    ]
     if not group:
         return "met"
     if kind == "aftercorr":
@@ -69,7 +79,9 @@ def term_state(world: World, job: Job, kind: str, item: str) -> str:
         if not group or job.task is None:
             return "waiting"
     if kind == "after":
-        begun = all(other.state != PENDING and other.start + delay * 60 <= world.second for other in group)
+        begun = all(
+            other.state != PENDING and other.start + delay * 60 <= world.second for other in group
+        )
         return "met" if begun else "waiting"
     if not all(finished(world, other) for other in group) or any(other.is_head for other in group):
         return "waiting"
@@ -84,9 +96,14 @@ def term_state(world: World, job: Job, kind: str, item: str) -> str:
 def singleton_state(world: World, job: Job) -> str:
     """Met if no job of the same user and name runs, and none with a smaller number waits."""
     for other in world.jobs.values():
-        if other is job or (other.request.user, other.request.name) != (job.request.user, job.request.name):
+        if other is job or (other.request.user, other.request.name) != (
+            job.request.user,
+            job.request.name,
+        ):
             continue
-        if other.state in (RUNNING, SUSPENDED) or (other.state == PENDING and other.number < job.number):
+        if other.state in (RUNNING, SUSPENDED) or (
+            other.state == PENDING and other.number < job.number
+        ):
             return "waiting"
     return "met"
 
@@ -97,4 +114,4 @@ def begin_second(text: str, now: int) -> int:
     if match:
         unit = {None: 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400}[match[2]]
         return now + int(match[1] or "0") * unit
-    return int(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp())
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())

@@ -47,7 +47,9 @@ def job_test(
         blocking = [other for other in holders if other.partition in names]
         cores = nodes.rooms(world, blocking, excluded)
         merged = {
-            index: nodes.Room(cores[index].cores, everything[index].memory, everything[index].gpus, room.holders)
+            index: nodes.Room(
+                cores[index].cores, everything[index].memory, everything[index].gpus, room.holders
+            )
             for index, room in cores.items()
         }
         found = nodes.choose(world, job.request, candidates, merged, counts)
@@ -55,7 +57,9 @@ def job_test(
             world.rooms = merged
         return found
 
-    closed = {part.name for part in parts if part.tier > own.tier or part_mode(world, part) == "OFF"}
+    closed = {
+        part.name for part in parts if part.tier > own.tier or part_mode(world, part) == "OFF"
+    }
     if without(closed) is None:
         return None
     same = closed | {part.name for part in parts if part.tier == own.tier}
@@ -78,7 +82,9 @@ def job_test(
 
 def part_mode(world: World, part: sites.Partition) -> str:
     """The preempt mode of a partition, else that of the cluster."""
-    cluster = world.site.setting("PreemptMode", "OFF").upper().replace(",GANG", "").replace("GANG,", "")
+    cluster = (
+        world.site.setting("PreemptMode", "OFF").upper().replace(",GANG", "").replace("GANG,", "")
+    )
     return part.preempt_mode or cluster
 
 

@@ -13,10 +13,18 @@ from tests.policies.slurm_oracle import site as sites
 from tests.policies.slurm_oracle.world import PENDING, RUNNING, SUSPENDED, Job, World
 
 NAMES = {"cpu": "Cpu", "node": "Node", "mem": "Memory", "gres/gpu": "GRES", "billing": "Billing"}
-MINUTE_NAMES = {"cpu": "CPU", "node": "Node", "mem": "Memory", "gres/gpu": "GRES", "billing": "Billing"}
+MINUTE_NAMES = {
+    "cpu": "CPU",
+    "node": "Node",
+    "mem": "Memory",
+    "gres/gpu": "GRES",
+    "billing": "Billing",
+}
 
 
-def qos_order(world: World, request: requests.Request, partition: sites.Partition | None) -> list[sites.Qos]:
+def qos_order(
+    world: World, request: requests.Request, partition: sites.Partition | None
+) -> list[sites.Qos]:
     """The QOS that count, first the one that decides: that of the partition, then that of the job.
 
     OverPartQOS on the QOS of the job swaps them [`acct_policy_set_qos_order`].
@@ -105,7 +113,10 @@ def reason_before(world: World, job: Job, partition: sites.Partition) -> str | N
     found = first_number(order, "maxjobspa")
     if found:
         qos, limit = found
-        if sum(1 for other in of_qos(world, qos) if other.request.account == request.account) >= limit:
+        if (
+            sum(1 for other in of_qos(world, qos) if other.request.account == request.account)
+            >= limit
+        ):
             return "MaxJobsPerAccount"
     found = first_number(order, "grpjobs")
     if found and len(of_qos(world, found[0])) >= found[1]:
@@ -123,11 +134,20 @@ def reason_before(world: World, job: Job, partition: sites.Partition) -> str | N
     per_account = first_number(order, "maxjobspa")
     for position, item in enumerate(association_path(world, request)):
         group = item.number("grpjobs")
-        if group is not None and first_number(order, "grpjobs") is None and len(below(world, item)) >= group:
+        if (
+            group is not None
+            and first_number(order, "grpjobs") is None
+            and len(below(world, item)) >= group
+        ):
             return "AssocGrpJobsLimit"
         if position == 0:
             most = item.number("maxjobs")
-            if most is not None and not per_user and not per_account and len(below(world, item)) >= most:
+            if (
+                most is not None
+                and not per_user
+                and not per_account
+                and len(below(world, item)) >= most
+            ):
                 return "AssocMaxJobsLimit"
     return None
 
@@ -248,7 +268,9 @@ def reason_after(
     if memory is not None:
         name = each(
             "grptresrunmins",
-            lambda qos, tres, limit: memory.qos_usage[qos.name].run_seconds.get(tres, 0) // 60 + minutes[tres] > limit,
+            lambda qos, tres, limit: (
+                memory.qos_usage[qos.name].run_seconds.get(tres, 0) // 60 + minutes[tres] > limit
+            ),
         )
         if name:
             return f"QOSGrp{MINUTE_NAMES[name]}RunMinutesLimit"
@@ -261,7 +283,10 @@ def reason_after(
     name = each(
         "maxtrespu",
         lambda qos, tres, limit: (
-            together([other for other in of_qos(world, qos) if other.request.user == request.user], tres) > limit
+            together(
+                [other for other in of_qos(world, qos) if other.request.user == request.user], tres
+            )
+            > limit
         ),
     )
     if name:
@@ -272,7 +297,10 @@ def reason_after(
                 continue
             account = memory.accounts[item.key]
             if minutes_exceeded(
-                account.tres_usage.get(tres, 0.0), account.run_seconds.get(tres, 0), limit, minutes[tres]
+                account.tres_usage.get(tres, 0.0),
+                account.run_seconds.get(tres, 0),
+                limit,
+                minutes[tres],
             ):
                 return f"AssocGrp{MINUTE_NAMES[tres]}MinutesLimit"
         for tres, limit in item.amounts("grptres").items():
@@ -290,7 +318,10 @@ def most_nodes(world: World, job: Job) -> int | None:
     part = world.site.partitions.get(job.partition)
     order = qos_order(world, job.request, part)
     best: int | None = None
-    for key, reason in (("maxtrespu", "QOSMaxNodePerUserLimit"), ("maxtres", "QOSMaxNodePerJobLimit")):
+    for key, reason in (
+        ("maxtrespu", "QOSMaxNodePerUserLimit"),
+        ("maxtres", "QOSMaxNodePerJobLimit"),
+    ):
         found = first_amount(order, key, "node")
         if found and (best is None or found[1] < best):
             best = found[1]
@@ -321,7 +352,11 @@ def refusal(world: World, request: requests.Request) -> str | None:
     found = first_number(order, "maxsubmitpu")
     if found:
         qos, limit = found
-        same = [job for job in waiting if job.request.user == request.user and submitted_to(world, job, qos)]
+        same = [
+            job
+            for job in waiting
+            if job.request.user == request.user and submitted_to(world, job, qos)
+        ]
         if len(same) + 1 > limit:
             return "QOSMaxSubmitJobPerUserLimit"
     for qos in order:

@@ -30,9 +30,7 @@ Excluded = dict[int, frozenset[int]]
 
 
 def rooms(world: World, holders: list[Job], excluded: Excluded) -> dict[int, Room]:
-    """The free cores, memory and GPUs of every node while these jobs hold theirs.
-
-    """
+    """The free cores, memory and GPUs of every node while these jobs hold theirs."""
     result = {}
     for node in world.site.nodes:
         here = [job for job in holders if node.index in job.cores]
@@ -53,7 +51,9 @@ def needed_memory(request: requests.Request) -> int:
     return request.memory_per_node or 0
 
 
-def usable(node: sites.Node, room: Room, request: requests.Request, world: World, ever: bool) -> bool:
+def usable(
+    node: sites.Node, room: Room, request: requests.Request, world: World, ever: bool
+) -> bool:
     """The first test of a node: memory, GPUs and exclusive use, before its cores are counted [`_verify_node_state`]."""
     if ever:
         return True
@@ -69,12 +69,12 @@ def usable(node: sites.Node, room: Room, request: requests.Request, world: World
         return False
     if request.gpus_per_node and room.gpus < request.gpus_per_node:
         return False
-    if (request.gpus_per_job or request.gpus_per_task) and room.gpus < 1:
-        return False
-    return True
+    return not ((request.gpus_per_job or request.gpus_per_task) and room.gpus < 1)
 
 
-def processors(node: sites.Node, room: Room, request: requests.Request, world: World, ever: bool) -> int:
+def processors(
+    node: sites.Node, room: Room, request: requests.Request, world: World, ever: bool
+) -> int:
     """How many processors of a node the job can use; 0 if it cannot use the node [`_can_job_run_on_node`].
 
     All free processors count, even if fewer tasks per node are asked for. The tasks per node must fit; where one node
@@ -109,7 +109,11 @@ def processors(node: sites.Node, room: Room, request: requests.Request, world: W
     if count // request.cpus_per_task < tasks:
         return 0
     wants_gpus = request.gpus_per_node or request.gpus_per_job or request.gpus_per_task
-    if wants_gpus and not request.exclusive and (request.tasks_per_node or request.maximum_nodes == 1):
+    if (
+        wants_gpus
+        and not request.exclusive
+        and (request.tasks_per_node or request.maximum_nodes == 1)
+    ):
         count = tasks * request.cpus_per_task
     elif wants_gpus and request.tasks == 1:
         count = request.cpus_per_task
@@ -161,7 +165,9 @@ def choose(
         least = max(least, -(-request.tasks // request.tasks_per_node))
     if request.tasks and most > request.tasks:
         most = max(request.tasks, least)
-    gpus = {index: (world.site.nodes[index].gpus if ever else free[index].gpus) for index in amounts}
+    gpus = {
+        index: (world.site.nodes[index].gpus if ever else free[index].gpus) for index in amounts
+    }
     wants_gpus = bool(request.gpus_per_node or request.gpus_per_job or request.gpus_per_task)
     totals = {index: amounts[index] + (gpus[index] if wants_gpus else 0) for index in amounts}
     found = evaluate(world, request, amounts, set(amounts), gpus, required, (least, most, desired))
@@ -169,16 +175,22 @@ def choose(
         return found
     remaining = set(amounts)
     if len(remaining) <= least:
-        return evaluate(world, request, amounts, set(remaining), gpus, required, (least, most, desired))
+        return evaluate(
+            world, request, amounts, set(remaining), gpus, required, (least, most, desired)
+        )
     for count in range(1, max(totals.values(), default=0)):
-        small = [index for index in sorted(remaining) if totals[index] <= count and index not in required]
+        small = [
+            index for index in sorted(remaining) if totals[index] <= count and index not in required
+        ]
         for index in small:
             remaining.discard(index)
             if len(remaining) <= least:
                 break
         if not small and count != 1:
             continue
-        found = evaluate(world, request, amounts, set(remaining), gpus, required, (least, most, desired))
+        found = evaluate(
+            world, request, amounts, set(remaining), gpus, required, (least, most, desired)
+        )
         if found is not None:
             return found
         if len(remaining) <= least:
@@ -186,7 +198,9 @@ def choose(
     return None
 
 
-def note_gpus(world: World, request: requests.Request, node: sites.Node, room: Room, ever: bool) -> None:
+def note_gpus(
+    world: World, request: requests.Request, node: sites.Node, room: Room, ever: bool
+) -> None:
     """Among nodes of one weight those with more free GPUs come first for a job that asks for GPUs.
 
     The node keeps this order for the jobs that are tried next, until the main scheduler or a start tries a job on it
@@ -219,7 +233,9 @@ class Group:
     required: int | None
 
 
-def groups_of(world: World, amounts: dict[int, int], gpus: dict[int, int], required: set[int]) -> list[Group]:
+def groups_of(
+    world: World, amounts: dict[int, int], gpus: dict[int, int], required: set[int]
+) -> list[Group]:
     """Runs of usable neighbours of equal weight, in the order of the file."""
     result: list[Group] = []
     open_group = False
@@ -367,7 +383,12 @@ def _spread(
     """--spread-job: nodes by weight, then file order, as many as asked [`_eval_nodes_spread`]."""
     least, most, desired = counts
     most = min(most, request.tasks) if request.tasks else most
-    rest_cpus, rest_nodes, rest_least, rest_most = request.minimum_cpus, max(least, desired), least, request.minimum_cpus
+    rest_cpus, rest_nodes, rest_least, rest_most = (
+        request.minimum_cpus,
+        max(least, desired),
+        least,
+        request.minimum_cpus,
+    )
     taken: dict[int, int] = {}
     for index in sorted(amounts, key=lambda i: (world.weights[i], i)):
         if most <= 0:
@@ -468,7 +489,9 @@ def allocate(world: World, job: Job, chosen: dict[int, int]) -> None:
     for index in chosen:
         node = world.site.nodes[index]
         cores = sorted(free[index].cores)
-        job.cores[index] = frozenset(range(node.cpus) if request.exclusive else cores[: shares[index]])
+        job.cores[index] = frozenset(
+            range(node.cpus) if request.exclusive else cores[: shares[index]]
+        )
         if world.site.counts_memory:
             if request.all_memory:
                 job.memory[index] = node.memory
@@ -493,7 +516,7 @@ def distribute(request: requests.Request, chosen: dict[int, int]) -> dict[int, i
     With tasks per node each node gets exactly these [`dist_tasks_compute_c_b`].
     """
     if request.tasks_per_node:
-        return {index: request.tasks_per_node * request.cpus_per_task for index in chosen}
+        return dict.fromkeys(chosen, request.tasks_per_node * request.cpus_per_task)
     shares = dict.fromkeys(sorted(chosen), 0)
     left = request.tasks
     while left > 0:

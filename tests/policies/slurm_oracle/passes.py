@@ -136,7 +136,11 @@ def before_all_others(world: World, job: Job, partition: sites.Partition) -> boo
     partition, or ReqNodeNotAvail do not count either.
     """
     for other in world.pending():
-        if other is job or other.reason.startswith(("Partition", "ReqNodeNotAvail")) or limits.holds_reason(other):
+        if (
+            other is job
+            or other.reason.startswith(("Partition", "ReqNodeNotAvail"))
+            or limits.holds_reason(other)
+        ):
             continue
         if not eligible(world, other) or not reservations.begun(world, other):
             continue
@@ -174,7 +178,11 @@ def fitting_features(world: World, job: Job, candidates: set[int]) -> set[int]:
     """The candidates that have the features of a job and are large enough for it."""
     from tests.policies.slurm_oracle.requests import feature_match
 
-    return {index for index in candidates if feature_match(job.request.features, world.site.nodes[index].features)}
+    return {
+        index
+        for index in candidates
+        if feature_match(job.request.features, world.site.nodes[index].features)
+    }
 
 
 def owned_by_others(world: World, job: Job) -> set[int]:
@@ -212,7 +220,9 @@ BUSY, RESERVED, POLICY, NOT_AVAILABLE, NEVER, BAD_PARTITION, LICENSES, STARTED =
     "started",
 )
 MAINTENANCE = "reserved for maintenance"
-DOWN_TEXT = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+DOWN_TEXT = (
+    "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+)
 
 
 def start_now(
@@ -263,7 +273,10 @@ def start_now(
             free -= {index for other in world.running() if other.whole for index in other.cores}
     nodes_busy = free != present
     if test_only:
-        if len(free) >= least and nodes.select(world, request, free, [], {}, counts, ever=True) is not None:
+        if (
+            len(free) >= least
+            and nodes.select(world, request, free, [], {}, counts, ever=True) is not None
+        ):
             return STARTED
         if nodes.select(world, request, everything, [], {}, counts, ever=True) is None:
             return NEVER
@@ -281,7 +294,11 @@ def start_now(
     guess = len(chosen) if chosen is not None else desired
     if chosen is None:
         code = BUSY
-        possible = nodes.select(world, request, present, [], {}, counts, ever=True) if len(free) >= least else None
+        possible = (
+            nodes.select(world, request, present, [], {}, counts, ever=True)
+            if len(free) >= least
+            else None
+        )
         if possible is None:
             ever = nodes.select(world, request, everything, [], {}, counts, ever=True)
             possible = ever
@@ -349,12 +366,26 @@ def main_pass(world: World, full: bool) -> Outcome:
             continue
         while True:
             again, counted = _main_entry(
-                world, job, partition, open_nodes, stopped, stopped_reservations, outcome, rejected, looked_at > depth
+                world,
+                job,
+                partition,
+                open_nodes,
+                stopped,
+                stopped_reservations,
+                outcome,
+                rejected,
+                looked_at > depth,
             )
             looked_at += 1
             if counted == "end" and not full:
                 return outcome
-            rejected = (job.array, partition.name) if counted == "reject" and job.array else rejected if counted != "started" else None
+            rejected = (
+                (job.array, partition.name)
+                if counted == "reject" and job.array
+                else rejected
+                if counted != "started"
+                else None
+            )
             if again is None:
                 break
             job = again
@@ -423,7 +454,11 @@ def _main_entry(
                 arrays.join(world, head, job)
                 job = head
         if verdict == STARTED:
-            following = head if head is not job and head.state == PENDING and job.number != head.number else None
+            following = (
+                head
+                if head is not job and head.state == PENDING and job.number != head.number
+                else None
+            )
             return following, "started"
         set_reason(world, job, partition, verdict, open_nodes)
         if verdict == BUSY:
@@ -443,7 +478,9 @@ def _main_entry(
     return None, "reject"
 
 
-def set_reason(world: World, job: Job, partition: sites.Partition, verdict: str, open_nodes: set[int]) -> None:
+def set_reason(
+    world: World, job: Job, partition: sites.Partition, verdict: str, open_nodes: set[int]
+) -> None:
     """The reason that a waiting job shows after it was tried and did not start [`select_nodes`]."""
     if verdict == BUSY:
         job.reason = "Resources"
@@ -522,7 +559,8 @@ class PlanMap:
     def overlaps(self, chosen: frozenset[int], start: int, end: int) -> bool:
         """True if some of the nodes are planned for another job in [start, end)."""
         return any(
-            segment.end > start and segment.begin < end and not chosen <= segment.nodes for segment in self.segments
+            segment.end > start and segment.begin < end and not chosen <= segment.nodes
+            for segment in self.segments
         )
 
 
@@ -536,7 +574,9 @@ def backfill_pass(world: World) -> Outcome:
     window = int(parameters.get("bf_window", "1440")) * 60
     now = world.second
     window_end = (now + window) // resolution * resolution
-    everything = frozenset(node.index for node in world.site.nodes if node.index not in world.closed)
+    everything = frozenset(
+        node.index for node in world.site.nodes if node.index not in world.closed
+    )
     plan_map = PlanMap(now // resolution * resolution, window_end, everything)
     entries = queue(world)
     if not entries:
@@ -579,10 +619,44 @@ def backfill_pass(world: World) -> Outcome:
     return outcome
 
 
+def builtin_estimates(world: World) -> None:
+    """sched/builtin sets the expected start of each waiting job, every bf_interval; it starts none [`builtin_agent`].
+
+    Jobs in order of the queue: the earliest start beside the running jobs; if the nodes were already given to an
+    earlier job and that start is not after the end of the job before, then that end.
+    """
+    now = world.second
+    before = now - 1
+    given: set[int] = set()
+    for entry in queue(world):
+        job, partition = entry.job, entry.partition
+        enter_partition(world, job, partition)
+        counts = node_counts(world, job, partition)
+        if counts is None or counts[1] < counts[0]:
+            continue
+        minutes = time_limit(job, partition)
+        verdict = reservations.usable_nodes(world, job, now, True, minutes)
+        if verdict.refused:
+            continue
+        candidates = (
+            fitting_features(world, job, set(partition.nodes) & verdict.nodes) - world.closed
+        )
+        candidates -= indices(world, job.request.excluded_nodes)
+        found = nodes.earliest(world, job, candidates, verdict.excluded, counts, [])
+        if found is None:
+            continue
+        job.planned = found[0]
+        if given & set(found[1]) and job.planned <= before:
+            job.planned = before
+        given |= set(found[1])
+        before = job.planned + minutes * 60
+
+
 def dump(world: World, plan_map: PlanMap, outcome: Outcome) -> None:
     """Notes the map as the log prints it."""
     outcome.map_lines.extend(
-        (segment.begin, segment.end, world.site.node_list(segment.nodes)) for segment in plan_map.segments
+        (segment.begin, segment.end, world.site.node_list(segment.nodes))
+        for segment in plan_map.segments
     )
 
 
@@ -599,7 +673,9 @@ def _backfill_entry(
 ) -> tuple[str, Job | None]:
     """One entry of a cycle: it starts now, or is planned, or neither."""
     partition = entry.partition
-    outcome.tests.append(Test(job.number, entry.priority, partition.name, job.reservation or "NONE"))
+    outcome.tests.append(
+        Test(job.number, entry.priority, partition.name, job.reservation or "NONE")
+    )
     if not world.licenses_fit(job):
         return LICENSES, None
     counts = node_counts(world, job, partition)
@@ -669,7 +745,9 @@ def _backfill_entry(
             if job.is_head:
                 job = arrays.split(world, head)
             others = set(range(len(world.site.nodes))) - candidates
-            started = start_now(world, job, partition, set(partition.nodes) - world.closed, outcome, others)
+            started = start_now(
+                world, job, partition, set(partition.nodes) - world.closed, outcome, others
+            )
             if head is not job:
                 if started == STARTED:
                     arrays.commit(world, head, job)
@@ -680,10 +758,16 @@ def _backfill_entry(
                 if job.whole or job.request.licenses:
                     taken = job.nodes if job.whole else frozenset()
                     plan_map.book(0, job.end // resolution * resolution, taken, resolution)
-                following = head if head is not job and head.state == PENDING and job.number != head.number else None
+                following = (
+                    head
+                    if head is not job and head.state == PENDING and job.number != head.number
+                    else None
+                )
                 return STARTED, following
             if started != STARTED:
-                set_reason(world, job, partition, started, set(range(len(world.site.nodes))) - world.closed)
+                set_reason(
+                    world, job, partition, started, set(range(len(world.site.nodes))) - world.closed
+                )
             if started in (RESERVED, MAINTENANCE, POLICY):
                 job.planned = original
                 return POLICY, None
@@ -704,7 +788,9 @@ def _backfill_entry(
             continue
         if not limits.after_nodes(world, job, partition, None, len(chosen)):
             return POLICY, None
-        outcome.plans.append(Plan(job.number, job.planned, finish, world.site.node_list(taken), partition.name))
+        outcome.plans.append(
+            Plan(job.number, job.planned, finish, world.site.node_list(taken), partition.name)
+        )
         if original == 0 or job.planned < original:
             job.planned_nodes = world.site.node_list(taken)
         plan_map.book(begin, finish, taken, resolution)

@@ -30,7 +30,9 @@ def enabled(world: World) -> bool:
 
 def mode(world: World, job: Job) -> str:
     """How a job is preempted: OFF, SUSPEND, REQUEUE or CANCEL, by its QOS or partition, else by the cluster."""
-    cluster = world.site.setting("PreemptMode", "OFF").upper().replace(",GANG", "").replace("GANG,", "")
+    cluster = (
+        world.site.setting("PreemptMode", "OFF").upper().replace(",GANG", "").replace("GANG,", "")
+    )
     if kind(world) == "qos":
         own = world.site.qos[job.request.qos].values.get("preemptmode", "").upper()
         return cluster if own in ("", "CLUSTER") else own
@@ -57,7 +59,9 @@ def qos_preempts(world: World, one: Job, two: Job) -> bool:
     return two.request.qos in listed.split(",")
 
 
-def may_preempt(world: World, one: Job, part_one: sites.Partition, two: Job, part_two: sites.Partition) -> bool:
+def may_preempt(
+    world: World, one: Job, part_one: sites.Partition, two: Job, part_two: sites.Partition
+) -> bool:
     """True if the first entry of the queue could preempt the second; it is then sorted before it."""
     if kind(world) == "qos":
         return qos_preempts(world, one, two)

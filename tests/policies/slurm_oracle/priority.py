@@ -117,7 +117,9 @@ class Priorities:
             total += term
         total -= job.nice
         whole = 1 if total < 1 else min(int(total), 4294967295)
-        return Factors(terms[0], terms[1], terms[2], terms[3], terms[4], terms[5], 0.0, job.nice, whole)
+        return Factors(
+            terms[0], terms[1], terms[2], terms[3], terms[4], terms[5], 0.0, job.nice, whole
+        )
 
     def recalculate(self, job: Job) -> None:
         """Sets the priority of a job in each of its partitions."""
@@ -204,13 +206,17 @@ class Priorities:
         job.counted_until = job.start
         for account in self.concerned(job):
             for name, amount in amounts_of(job).items():
-                account.run_seconds[name] = account.run_seconds.get(name, 0) + amount * job.limit * 60
+                account.run_seconds[name] = (
+                    account.run_seconds.get(name, 0) + amount * job.limit * 60
+                )
 
     def limit_changed(self, job: Job, minutes: int) -> None:
         """A new limit of a running job changes the run seconds by the difference [`acct_policy_alter_job`]."""
         for account in self.concerned(job):
             for name, amount in amounts_of(job).items():
-                account.run_seconds[name] = account.run_seconds.get(name, 0) + amount * (minutes - job.limit) * 60
+                account.run_seconds[name] = (
+                    account.run_seconds.get(name, 0) + amount * (minutes - job.limit) * 60
+                )
 
     def give_back_run_seconds(self, job: Job) -> None:
         """Takes the rest of the run seconds away at the end of a job."""
@@ -327,7 +333,9 @@ def share_row(priorities: Priorities, item: sites.Association) -> dict[str, str]
         "RawUsage": str(int(account.usage)),
         "NormUsage": f"{account.norm_usage:.6f}",
         "EffectvUsage": f"{account.effective:.6f}",
-        "TRESRunMins": ",".join(f"{name}={minutes.get(name, 0)}" for name in ("cpu", "mem", "energy", "node", "billing")),
+        "TRESRunMins": ",".join(
+            f"{name}={minutes.get(name, 0)}" for name in ("cpu", "mem", "energy", "node", "billing")
+        ),
     }
     if item.parent is None:
         row["NormUsage"] = ""

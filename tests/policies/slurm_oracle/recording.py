@@ -6,7 +6,7 @@ import csv
 import gzip
 import re
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime, timezone
 from pathlib import Path
 
 from tests.policies.slurm_oracle import site as sites
@@ -22,7 +22,7 @@ def read_text(path: Path) -> str:
 
 def instant(text: str) -> float:
     """An ISO time of the recording (UTC) in epoch seconds, rounded to milliseconds."""
-    return round(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp(), 3)
+    return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp(), 3)
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,9 @@ def read_recording(folder: Path) -> Recording:
     for line in (folder / "actions.tsv").read_text().splitlines()[1:]:
         offset, user, command = line.split("\t")
         actions.append((zero + float(offset), user, command))
-    recording = Recording(folder.name, folder, site, zero, submissions, actions, [], [], [], {}, 0.0)
+    recording = Recording(
+        folder.name, folder, site, zero, submissions, actions, [], [], [], {}, 0.0
+    )
     _read_decisions(recording)
     with (folder / "sacct_jobs_epoch.psv").open() as handle:
         recording.rows = list(csv.DictReader(handle, delimiter="|", quoting=csv.QUOTE_NONE))
@@ -189,7 +191,11 @@ def _read_decisions(recording: Recording) -> None:
         if not match:
             continue
         time, text = instant(match[1]), match[2]
-        text = text.removeprefix("sched/backfill: ").removeprefix("debug:  ").removeprefix("sched/backfill: ")
+        text = (
+            text.removeprefix("sched/backfill: ")
+            .removeprefix("debug:  ")
+            .removeprefix("sched/backfill: ")
+        )
         found = re.search(JOB, text)
         job = 0
         if found:
@@ -215,25 +221,38 @@ def _read_decisions(recording: Recording) -> None:
 
 def _belongs(current: Pass, text: str, job: int) -> bool:
     """Adds a line to the pass it belongs to; False if it belongs to none."""
-    if match := re.match(r"sched: Allocate " + JOB + r" NodeList=(\S+) #CPUs=(\d+) Partition=(\S+)", text):
+    if match := re.match(
+        r"sched: Allocate " + JOB + r" NodeList=(\S+) #CPUs=(\d+) Partition=(\S+)", text
+    ):
         current.starts.append(Start(job, match[4], match[6]))
     elif match := re.match(r"_start_job: Started " + JOB + r" in (\S+) on (\S+)", text):
         current.starts.append(Start(job, match[5], match[4]))
     elif match := re.match(
-        r"_attempt_backfill: BACKFILL: test for " + JOB + r" Prio=(\d+) Partition=(\S+) Reservation=(\S+)", text
+        r"_attempt_backfill: BACKFILL: test for "
+        + JOB
+        + r" Prio=(\d+) Partition=(\S+) Reservation=(\S+)",
+        text,
     ):
         current.tests.append(Test(job, int(match[4]), match[5], match[6]))
     elif match := re.match(r"_dump_job_test: Test " + JOB + r" at (\S+) on (\S*)", text):
         current.tries.append(Try(job, int(instant(match[4])), match[5]))
     elif match := re.match(
-        r"_dump_job_sched: " + JOB + r" to start at (\S+), end at (\S+) on nodes (\S+) in partition (\S+)", text
+        r"_dump_job_sched: "
+        + JOB
+        + r" to start at (\S+), end at (\S+) on nodes (\S+) in partition (\S+)",
+        text,
     ):
-        current.plans.append(Plan(job, int(instant(match[4])), int(instant(match[5])), match[6], match[7]))
+        current.plans.append(
+            Plan(job, int(instant(match[4])), int(instant(match[5])), match[6], match[7])
+        )
     elif match := re.match(r"_dump_node_space_table: Begin:(\S+) End:(\S+) Nodes:(\S*) Lic", text):
         current.map_lines.append((int(instant(match[1])), int(instant(match[2])), match[3]))
-    elif re.match(r"_(attempt_backfill|dump|start_job|handle_planned)|RESERVATION: job_test_resv", text):
-        pass
-    elif "per _failed_partition()" in text:
+    elif (
+        re.match(
+            r"_(attempt_backfill|dump|start_job|handle_planned)|RESERVATION: job_test_resv", text
+        )
+        or "per _failed_partition()" in text
+    ):
         pass
     else:
         return False

@@ -5,7 +5,9 @@ from __future__ import annotations
 from tests.policies.slurm_oracle import limits, nodes, passes, requests, reservations
 from tests.policies.slurm_oracle.world import Job, World
 
-POLICY_TEXT = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+POLICY_TEXT = (
+    "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+)
 
 
 def refusal(world: World, request: requests.Request, now: float) -> tuple[list[str], bool]:
@@ -15,7 +17,10 @@ def refusal(world: World, request: requests.Request, now: float) -> tuple[list[s
     if request.dependency and request.dependency.startswith("expand"):
         return ["Requested operation not supported on this system"], False
     text = limits.refusal(world, request)
-    if text in ("Invalid qos specification", "Invalid account or account/partition combination specified"):
+    if text in (
+        "Invalid qos specification",
+        "Invalid account or account/partition combination specified",
+    ):
         return [text], False
     if text:
         return [text, POLICY_TEXT], False

@@ -8,15 +8,32 @@ from __future__ import annotations
 
 import math
 import re
-
 from dataclasses import dataclass, field
 
-from tests.policies.slurm_oracle import arrays, dependencies, passes, preemption, priority, refusals, requests, reservations
+from tests.policies.slurm_oracle import (
+    arrays,
+    dependencies,
+    passes,
+    preemption,
+    priority,
+    refusals,
+    requests,
+    reservations,
+)
 from tests.policies.slurm_oracle.recording import Event, Pass, Recording, Sample, instant
-from tests.policies.slurm_oracle.world import COMPLETING, DONE, PENDING, RUNNING, SUSPENDED, Job, World
+from tests.policies.slurm_oracle.world import (
+    COMPLETING,
+    DONE,
+    PENDING,
+    RUNNING,
+    SUSPENDED,
+    Job,
+    World,
+)
 
 CLEANING = 0.008
 SOON = 0.1
+ESTIMATE = "sched/builtin estimates starts"
 AFTER_SAMPLE = 0.003
 
 
@@ -80,14 +97,24 @@ class Replay:
         timeline: list[tuple[float, int, Event | Pass | Sample | str]] = []
         timeline.extend((event.time, event.line, event) for event in self.recording.events)
         timeline.extend((item.time, item.line, item) for item in self.recording.passes)
-        timeline.extend((sample.time + AFTER_SAMPLE, 10**9, sample) for sample in self.recording.samples("prio"))
-        timeline.extend((sample.time + AFTER_SAMPLE, 10**9, sample) for sample in self.recording.samples("squeue"))
-        timeline.extend((time + AFTER_SAMPLE, 0, command) for time, _, command in self.recording.actions)
+        timeline.extend(
+            (sample.time + AFTER_SAMPLE, 10**9, sample) for sample in self.recording.samples("prio")
+        )
+        timeline.extend(
+            (sample.time + AFTER_SAMPLE, 10**9, sample)
+            for sample in self.recording.samples("squeue")
+        )
+        timeline.extend(
+            (time + AFTER_SAMPLE, 0, command) for time, _, command in self.recording.actions
+        )
+        timeline.extend((time, 0, ESTIMATE) for time in self.estimates())
         timeline.sort(key=lambda item: (item[0], item[1]))
         for time, _, item in timeline:
             self.world.now = time
             if isinstance(item, Pass):
                 self.one_pass(item)
+            elif item == ESTIMATE:
+                passes.builtin_estimates(self.world)
             elif isinstance(item, str):
                 self.act(item)
             elif isinstance(item, Sample):
@@ -95,6 +122,18 @@ class Replay:
             else:
                 self.event(item)
         return self.report
+
+    def estimates(self) -> list[float]:
+        """The instants at which sched/builtin estimates starts."""
+        site = self.recording.site
+        if site.setting("SchedulerType") != "sched/builtin":
+            return []
+        interval = int(site.scheduler.get("bf_interval", "30"))
+        last = max(item.time for item in self.recording.passes)
+        return [
+            self.recording.thread_start + interval * turn
+            for turn in range(1, int((last - self.recording.thread_start) / interval) + 1)
+        ]
 
     def event(self, event: Event) -> None:
         """Applies one event of the log."""
@@ -125,14 +164,17 @@ class Replay:
             self.priorities.last_tick = int(event.time)
         elif event.kind == "tick":
             self.priorities.tick(int(event.time))
-        elif event.kind == "cancelled":
-            if event.job in self.world.jobs:
-                self.world.jobs[event.job].state = DONE
-                self.world.jobs[event.job].exit_code = 1
+        elif event.kind == "cancelled" and event.job in self.world.jobs:
+            self.world.jobs[event.job].state = DONE
+            self.world.jobs[event.job].exit_code = 1
 
     def preemption(self, event: Event, kind: str) -> None:
         """Compares one step of a preemption with what the simulator decided in that second."""
-        near = [item for item in self.world.preemptions if abs(item[0] - event.time) < 2 and item[1:] == (kind, event.job)]
+        near = [
+            item
+            for item in self.world.preemptions
+            if abs(item[0] - event.time) < 2 and item[1:] == (kind, event.job)
+        ]
         self.report.preemptions.add(bool(near), f"{event}")
 
     def preempted(self, event: Event) -> None:
@@ -225,7 +267,11 @@ class Replay:
 
     def refused(self, event: Event) -> None:
         """A submission that the real controller refused."""
-        near = [sub for sub in self.recording.submissions if sub.job is None and sub.before <= event.time <= sub.after]
+        near = [
+            sub
+            for sub in self.recording.submissions
+            if sub.job is None and sub.before <= event.time <= sub.after
+        ]
         if not near:
             return
         submission = near[0]
@@ -241,10 +287,15 @@ class Replay:
 
     def reserve(self, event: Event) -> None:
         """A reservation was made: its nodes and times are taken from the log, its flags from the command."""
-        found = re.search(r"reservation=(\S+) users=(\S+) nodes=(\S+) cores=(\d+) .* start=(\S+) end=(\S+)", event.text)
+        found = re.search(
+            r"reservation=(\S+) users=(\S+) nodes=(\S+) cores=(\d+) .* start=(\S+) end=(\S+)",
+            event.text,
+        )
         assert found, event.text
         name, users, names, count = found[1], found[2], found[3], int(found[4])
-        command = next(text for _, _, text in self.recording.actions if f"reservationname={name} " in text)
+        command = next(
+            text for _, _, text in self.recording.actions if f"reservationname={name} " in text
+        )
         flags = re.search(r"flags=(\S+)", command)
         indices = frozenset(self.recording.site.node_indices(names))
         cores: dict[int, frozenset[int]] = {}
@@ -269,7 +320,11 @@ class Replay:
         name = event.text.split()[-1]
         gone = self.world.reservations.pop(name, None)
         for job in self.world.pending():
-            if gone is not None and "MAINT" in gone.flags and job.reason.endswith("Reserved for maintenance"):
+            if (
+                gone is not None
+                and "MAINT" in gone.flags
+                and job.reason.endswith("Reserved for maintenance")
+            ):
                 job.reason = "None"
             if job.reservation == name:
                 job.held = True
@@ -331,11 +386,18 @@ class Replay:
         It is 8 ms after the end. If a main pass soon after the end starts nothing on these nodes and a further one as
         soon does, the nodes were not yet clean at the first.
         """
-        soon = [item for item in self.recording.passes if time < item.time < time + SOON and item.kind != "backfill"]
+        soon = [
+            item
+            for item in self.recording.passes
+            if time < item.time < time + SOON and item.kind != "backfill"
+        ]
         using = [
             item
             for item in soon
-            if any(set(self.recording.site.node_indices(start.nodes)) & job.nodes for start in item.starts)
+            if any(
+                set(self.recording.site.node_indices(start.nodes)) & job.nodes
+                for start in item.starts
+            )
         ]
         if using and soon[0] is not using[0]:
             return using[0].time
@@ -357,11 +419,18 @@ class Replay:
             header = sample.lines[0].split("|")
             for line in sample.lines[1:]:
                 row = dict(zip(header, line.split("|"), strict=True))
-                item = self.recording.site.associations[(row["Account"].strip(), row["User"] or None)]
+                item = self.recording.site.associations[
+                    (row["Account"].strip(), row["User"] or None)
+                ]
                 mine_row = priority.share_row(self.priorities, item)
                 for name, value in mine_row.items():
-                    real = ",".join(row[name].split(",")[:5]) if name == "TRESRunMins" else row[name]
-                    self.report.sshare.add(real == value, f"{sample.time} {row['Account']} {row['User']} {name} {real} {value}")
+                    real = (
+                        ",".join(row[name].split(",")[:5]) if name == "TRESRunMins" else row[name]
+                    )
+                    self.report.sshare.add(
+                        real == value,
+                        f"{sample.time} {row['Account']} {row['User']} {name} {real} {value}",
+                    )
 
     def reasons(self, sample: Sample) -> None:
         """Compares the reasons of waiting jobs in one output of squeue."""
@@ -372,16 +441,21 @@ class Replay:
                 continue
             number, _, task = row["JOBID"].partition("_")
             task = (re.findall(r"\d+", task) or [""])[0]
-            job = self.world.jobs.get(self.world.task_numbers.get((int(number), int(task or "0")), int(number)))
+            job = self.world.jobs.get(
+                self.world.task_numbers.get((int(number), int(task or "0")), int(number))
+            )
             if job is None or (task and job.task != int(task)):
                 job = self.world.jobs.get(int(number))
             mine = job.reason if job else None
             real_start = 0 if row["START_TIME"] == "N/A" else int(instant(row["START_TIME"]))
             my_start = shown_start(job, int(sample.time)) if job else -1
             self.report.squeue_starts.add(
-                my_start == real_start, f"{sample.time} {row['JOBID']} {row['REASON']} {real_start} {my_start}"
+                my_start == real_start,
+                f"{sample.time} {row['JOBID']} {row['REASON']} {real_start} {my_start}",
             )
-            self.report.reasons.add(mine == row["REASON"], f"{sample.time} {row['JOBID']} {row['REASON']} {mine}")
+            self.report.reasons.add(
+                mine == row["REASON"], f"{sample.time} {row['JOBID']} {row['REASON']} {mine}"
+            )
 
     def one_pass(self, item: Pass) -> None:
         """One pass: decides, then compares."""
@@ -413,8 +487,12 @@ def compare(item: Pass, outcome: passes.Outcome, report: Report) -> None:
     mine = {start.job: start for start in outcome.starts}
     for start in item.starts:
         found = mine.pop(start.job, None)
-        report.starts.add(found is not None and found.partition == start.partition, f"{where} {start} {found}")
-        report.start_nodes.add(found is not None and found.nodes == start.nodes, f"{where} {start} {found}")
+        report.starts.add(
+            found is not None and found.partition == start.partition, f"{where} {start} {found}"
+        )
+        report.start_nodes.add(
+            found is not None and found.nodes == start.nodes, f"{where} {start} {found}"
+        )
     report.false_starts.extend(f"{where} {start}" for start in mine.values())
     for position, test in enumerate(item.tests):
         other = outcome.tests[position] if position < len(outcome.tests) else None
@@ -424,11 +502,18 @@ def compare(item: Pass, outcome: passes.Outcome, report: Report) -> None:
         report.tries.add(another == one, f"{where} {one} {another}")
     for position, plan in enumerate(item.plans):
         found_plan = outcome.plans[position] if position < len(outcome.plans) else None
-        same_job = found_plan is not None and (found_plan.job, found_plan.partition) == (plan.job, plan.partition)
+        same_job = found_plan is not None and (found_plan.job, found_plan.partition) == (
+            plan.job,
+            plan.partition,
+        )
         text = f"{where} {plan} {found_plan}"
-        report.plan_starts.add(bool(same_job and found_plan and found_plan.start == plan.start), text)
+        report.plan_starts.add(
+            bool(same_job and found_plan and found_plan.start == plan.start), text
+        )
         report.plan_ends.add(bool(same_job and found_plan and found_plan.end == plan.end), text)
-        report.plan_nodes.add(bool(same_job and found_plan and found_plan.nodes == plan.nodes), text)
+        report.plan_nodes.add(
+            bool(same_job and found_plan and found_plan.nodes == plan.nodes), text
+        )
     for position, line in enumerate(item.map_lines):
         mine_line = outcome.map_lines[position] if position < len(outcome.map_lines) else None
         report.maps.add(mine_line == line, f"{where} {line} {mine_line}")

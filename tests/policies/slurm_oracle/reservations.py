@@ -81,7 +81,9 @@ def usable_nodes(world: World, job: Job, start: int, move: bool, minutes: int) -
         for item in world.reservations.values():
             if not item.nodes or item.start >= finish or item.end <= begin:
                 continue
-            named = {node.index for node in world.site.nodes if node.name in job.request.required_nodes}
+            named = {
+                node.index for node in world.site.nodes if node.name in job.request.required_nodes
+            }
             if named & item.nodes and (item.whole or job.whole):
                 blocked = item
                 break
@@ -127,7 +129,9 @@ def _inside(world: World, job: Job, start: int, minutes: int, everything: set[in
             overlap = True
             left -= other.nodes
             maintenance = maintenance or "MAINT" in other.flags
-    return Verdict(left, begin, {}, refused=not left, overlap=overlap, maintenance=maintenance and not left)
+    return Verdict(
+        left, begin, {}, refused=not left, overlap=overlap, maintenance=maintenance and not left
+    )
 
 
 def next_end(world: World, start: int, resolution: int) -> int:

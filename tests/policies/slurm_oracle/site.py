@@ -120,7 +120,11 @@ class Site:
     @property
     def scheduler(self) -> dict[str, str]:
         """SchedulerParameters by name; a flag has the value ''."""
-        items = [item.partition("=") for item in self.settings.get("schedulerparameters", "").split(",") if item]
+        items = [
+            item.partition("=")
+            for item in self.settings.get("schedulerparameters", "").split(",")
+            if item
+        ]
         return {name.strip().lower(): value.strip() for name, _, value in items}
 
     def setting(self, name: str, default: str = "") -> str:
@@ -135,7 +139,11 @@ class Site:
     @property
     def enforce(self) -> set[str]:
         """What AccountingStorageEnforce names."""
-        return {word.strip().lower() for word in self.setting("AccountingStorageEnforce").split(",") if word}
+        return {
+            word.strip().lower()
+            for word in self.setting("AccountingStorageEnforce").split(",")
+            if word
+        }
 
     @property
     def default_partition(self) -> Partition:
@@ -174,7 +182,10 @@ def expand(names: str) -> list[str]:
             continue
         for piece in match[2].split(","):
             low, _, high = piece.partition("-")
-            result.extend(f"{match[1]}{number:0{len(low)}d}" for number in range(int(low), int(high or low) + 1))
+            result.extend(
+                f"{match[1]}{number:0{len(low)}d}"
+                for number in range(int(low), int(high or low) + 1)
+            )
     return result
 
 
@@ -251,7 +262,8 @@ def read_site(folder: Path) -> Site:
                         int(pairs.get("cpus", "1")),
                         int(pairs.get("realmemory", "1")),
                         int(pairs.get("weight", "1")),
-                        frozenset(pairs.get("feature", pairs.get("features", "")).split(",")) - {""},
+                        frozenset(pairs.get("feature", pairs.get("features", "")).split(","))
+                        - {""},
                         int(gpus[1]) if gpus else 0,
                     )
                 )
@@ -301,7 +313,10 @@ def _read_dump(site: Site, path: Path) -> None:
         if not match:
             continue
         kind, name, rest = match.groups()
-        values = {key.lower(): value.strip("'") for key, value in re.findall(r"(\w+)=('[^']*'|[^:]*)", rest)}
+        values = {
+            key.lower(): value.strip("'")
+            for key, value in re.findall(r"(\w+)=('[^']*'|[^:]*)", rest)
+        }
         if kind == "Parent":
             parent = site.associations[(name, None)]
             continue

@@ -12,7 +12,11 @@ from tests.policies.slurm_oracle.replay import Count, Replay, Report
 ROOT = Path(__file__).resolve().parents[3]
 PLACES = [ROOT.parent / "shared", Path("/work/shared")]
 FOLDER = next(
-    (place / "recordings/slurm-22.05" for place in PLACES if (place / "recordings/slurm-22.05").is_dir()),
+    (
+        place / "recordings/slurm-22.05"
+        for place in PLACES
+        if (place / "recordings/slurm-22.05").is_dir()
+    ),
     None,
 )
 
@@ -86,7 +90,7 @@ EXPECTED: dict[str, list[tuple[int, int]]] = {
         (40, 40),
         (0, 0),
         (2158, 2158),
-        (179, 2158),
+        (2158, 2158),
     ],
     "limits": [
         (49, 49),

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from tests.policies.slurm_oracle.priority import Priorities
     from tests.policies.slurm_oracle.reservations import Reservation
 
-PENDING, RUNNING, SUSPENDED, COMPLETING, DONE = "pending", "running", "suspended", "completing", "done"
+PENDING, RUNNING, SUSPENDED, COMPLETING, DONE = (
+    "pending",
+    "running",
+    "suspended",
+    "completing",
+    "done",
+)
 
 
 @dataclass
