@@ -7,9 +7,11 @@ Source: docs/spec/production.md, section 3 [`acct_policy_job_runnable_pre_select
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tests.policies.slurm_oracle import requests
 from tests.policies.slurm_oracle import site as sites
+from tests.policies.slurm_oracle.priority import Account
 from tests.policies.slurm_oracle.world import PENDING, RUNNING, SUSPENDED, Job, World
 
 NAMES = {"cpu": "Cpu", "node": "Node", "mem": "Memory", "gres/gpu": "GRES", "billing": "Billing"}
@@ -108,8 +110,20 @@ def before_nodes(world: World, job: Job, partition: sites.Partition) -> bool:
 
 def reason_before(world: World, job: Job, partition: sites.Partition) -> str | None:
     """The first of these limits that stops a job: of its QOS, then of its associations upward."""
+    order = qos_order(world, job.request, partition)
+    return qos_reason_before(world, job, order) or association_reason_before(world, job, order)
+
+
+def qos_reason_before(world: World, job: Job, order: list[sites.Qos]) -> str | None:
+    """GrpWall, MaxJobsPerAccount, GrpJobs, MaxJobsPerUser and MaxWall of the QOS."""
     request = job.request
-    order = qos_order(world, request, partition)
+    wall = first_text(order, "grpwall")
+    if (
+        wall
+        and world.priorities
+        and wall_used(world.priorities.qos_usage[wall[0].name].wall, wall[1])
+    ):
+        return "QOSGrpWallLimit"
     found = first_number(order, "maxjobspa")
     if found:
         qos, limit = found
@@ -121,18 +135,25 @@ def reason_before(world: World, job: Job, partition: sites.Partition) -> str | N
     found = first_number(order, "grpjobs")
     if found and len(of_qos(world, found[0])) >= found[1]:
         return "QOSGrpJobsLimit"
-    per_user = first_number(order, "maxjobspu")
-    if per_user:
-        qos, limit = per_user
+    found = first_number(order, "maxjobspu")
+    if found:
+        qos, limit = found
         if sum(1 for other in of_qos(world, qos) if other.request.user == request.user) >= limit:
             return "QOSMaxJobsPerUserLimit"
-    for qos in order:
-        if "maxwall" in qos.values:
-            if job.limit > sites.minutes(qos.values["maxwall"]):
-                return "QOSMaxWallDurationPerJobLimit"
-            break
-    per_account = first_number(order, "maxjobspa")
-    for position, item in enumerate(association_path(world, request)):
+    wall = first_text(order, "maxwall")
+    if wall and job.limit > sites.minutes(wall[1]):
+        return "QOSMaxWallDurationPerJobLimit"
+    return None
+
+
+def association_reason_before(world: World, job: Job, order: list[sites.Qos]) -> str | None:
+    """GrpWall and GrpJobs of each association upward, MaxJobs and MaxWall of the first; not where a QOS decides."""
+    by_user = first_number(order, "maxjobspu") or first_number(order, "maxjobspa")
+    for position, item in enumerate(association_path(world, job.request)):
+        wall = item.values.get("grpwall")
+        if wall and first_text(order, "grpwall") is None and world.priorities:
+            if wall_used(world.priorities.accounts[item.key].wall, wall):
+                return "AssocGrpWallLimit"
         group = item.number("grpjobs")
         if (
             group is not None
@@ -140,16 +161,25 @@ def reason_before(world: World, job: Job, partition: sites.Partition) -> str | N
             and len(below(world, item)) >= group
         ):
             return "AssocGrpJobsLimit"
-        if position == 0:
-            most = item.number("maxjobs")
-            if (
-                most is not None
-                and not per_user
-                and not per_account
-                and len(below(world, item)) >= most
-            ):
-                return "AssocMaxJobsLimit"
+        if position > 0:
+            continue
+        most = item.inherited("maxjobs")
+        if most is not None and not by_user and len(below(world, item)) >= int(most):
+            return "AssocMaxJobsLimit"
+        longest = item.inherited("maxwalldurationperjob")
+        if longest and first_text(order, "maxwall") is None and job.limit > sites.minutes(longest):
+            return "AssocMaxWallDurationPerJobLimit"
     return None
+
+
+def wall_used(seconds: float, limit: str) -> bool:
+    """True if the decayed wall time of a group has reached its limit, in whole minutes."""
+    return int(seconds / 60.0) >= sites.minutes(limit)
+
+
+def first_text(order: list[sites.Qos], key: str) -> tuple[sites.Qos, str] | None:
+    """The first QOS that sets a limit decides it."""
+    return next(((qos, qos.values[key]) for qos in order if key in qos.values), None)
 
 
 def holds_reason(job: Job) -> bool:
@@ -157,12 +187,27 @@ def holds_reason(job: Job) -> bool:
     return job.reason.startswith(("QOS", "Assoc", "MaxJobsPer"))
 
 
-def asked(job: Job, chosen: dict[int, int] | None, guess: int) -> dict[str, int]:
-    """The TRES that a job would hold: on the chosen nodes, or on a guessed number of nodes."""
-    cpus = job.request.minimum_cpus
-    if chosen is not None and job.request.exclusive:
+def asked(world: World, job: Job, chosen: dict[int, int] | None, guess: int) -> dict[str, int]:
+    """The TRES that a job would hold, in Slurm's order: on the chosen nodes, or on a guessed number of nodes."""
+    request = job.request
+    cpus = request.minimum_cpus
+    count = guess if chosen is None else len(chosen)
+    if chosen is not None and request.exclusive:
         cpus = sum(chosen.values())
-    return {"cpu": cpus, "node": guess if chosen is None else len(chosen), "billing": cpus}
+    memory = 0
+    if request.memory_per_node is not None:
+        memory = request.memory_per_node * count
+    elif request.memory_per_cpu is not None:
+        memory = request.memory_per_cpu * cpus
+    want = {"cpu": cpus, "mem": memory, "node": count, "billing": cpus}
+    gpus = (
+        request.gpus_per_job
+        or request.gpus_per_node * count
+        or request.gpus_per_task * request.tasks
+    )
+    if gpus:
+        want["gres/gpu"] = gpus
+    return want
 
 
 def new_nodes(jobs: list[Job], chosen: dict[int, int] | None, guess: int) -> int:
@@ -220,95 +265,147 @@ def after_nodes(
     return True
 
 
-def reason_after(
-    world: World, job: Job, partition: sites.Partition, chosen: dict[int, int] | None, guess: int
-) -> str | None:
-    """The first of these limits that stops a job: of its QOS, then of its associations upward.
+@dataclass
+class Asking:
+    """What one job would add, and how it is set against a limit."""
 
-    MaxTRESRunMinsPerUser is stored by 22.05 but not enforced (recording `limits`, jobs 51 to 53).
-    """
-    request = job.request
-    order = qos_order(world, request, partition)
-    want = asked(job, chosen, guess)
-    minutes = {name: amount * job.limit for name, amount in want.items()}
-    memory = world.priorities
-    safe = "safe" in world.site.enforce
+    world: World
+    job: Job
+    order: list[sites.Qos]
+    chosen: dict[int, int] | None
+    guess: int
+    want: dict[str, int]
 
-    def together(jobs: list[Job], tres: str) -> int:
-        return new_nodes(jobs, chosen, guess) if tres == "node" else held(jobs, tres) + want[tres]
+    def together(self, jobs: list[Job], name: str) -> int:
+        """What these running jobs and the new one hold; a node counts once."""
+        if name == "node":
+            return new_nodes(jobs, self.chosen, self.guess)
+        return held(jobs, name) + self.want[name]
 
-    def each(key: str, test: Callable[[sites.Qos, str, int], bool]) -> str | None:
-        for name in want:
-            found = first_amount(order, key, name)
+    def minutes(self, name: str) -> int:
+        """TRES minutes of the job by its limit."""
+        return self.want[name] * self.job.limit
+
+    def spent(self, account: Account, name: str, limit: int) -> bool:
+        """True if GrpTRESMins is used up; with `safe` also if running jobs and this one could use it up."""
+        spent = int(account.tres_usage.get(name, 0.0) / 60.0)
+        if spent >= limit:
+            return True
+        more = self.minutes(name)
+        running = account.run_seconds.get(name, 0) // 60
+        return "safe" in self.world.site.enforce and (
+            more > limit - spent or running + more > limit - spent
+        )
+
+    def promised(self, account: Account, name: str, limit: int) -> bool:
+        """True if GrpTRESRunMins would be exceeded."""
+        return account.run_seconds.get(name, 0) // 60 + self.minutes(name) > limit
+
+    def each(self, key: str, test: Callable[[sites.Qos, str, int], bool]) -> str | None:
+        """The first TRES whose limit, set by the first QOS that has one, is exceeded."""
+        for name in self.want:
+            found = first_amount(self.order, key, name)
             if found and test(found[0], name, found[1]):
                 return name
         return None
 
-    def minutes_exceeded(used: float, running: int, limit: int, more: int) -> bool:
-        spent = int(used / 60.0)
-        if spent >= limit:
-            return True
-        return safe and (more > limit - spent or running // 60 + more > limit - spent)
 
+def reason_after(
+    world: World, job: Job, partition: sites.Partition, chosen: dict[int, int] | None, guess: int
+) -> str | None:
+    """The first of these limits that stops a job: of its QOS, then of its associations upward."""
+    order = qos_order(world, job.request, partition)
+    asking = Asking(world, job, order, chosen, guess, asked(world, job, chosen, guess))
+    return qos_reason_after(asking) or association_reason_after(asking)
+
+
+def qos_reason_after(asking: Asking) -> str | None:
+    """GrpTRESMins, GrpTRES, GrpTRESRunMins, MaxTRES, MinTRES, MaxTRESPerAccount and MaxTRESPerUser of the QOS.
+
+    MaxTRESRunMinsPerUser is stored by 22.05 but not enforced (recording `limits`, jobs 51 to 53). MaxTRESPerAccount
+    is in no recording.
+    """
+    world, request, memory = asking.world, asking.job.request, asking.world.priorities
     if memory is not None:
-        name = each(
-            "grptresmins",
-            lambda qos, tres, limit: minutes_exceeded(
-                memory.qos_usage[qos.name].tres_usage.get(tres, 0.0),
-                memory.qos_usage[qos.name].run_seconds.get(tres, 0),
-                limit,
-                minutes[tres],
-            ),
+        usage = memory.qos_usage
+        name = asking.each(
+            "grptresmins", lambda qos, tres, limit: asking.spent(usage[qos.name], tres, limit)
         )
         if name:
             return f"QOSGrp{MINUTE_NAMES[name]}MinutesLimit"
-    name = each("grptres", lambda qos, tres, limit: together(of_qos(world, qos), tres) > limit)
+    name = asking.each(
+        "grptres", lambda qos, tres, limit: asking.together(of_qos(world, qos), tres) > limit
+    )
     if name:
         return f"QOSGrp{NAMES[name]}Limit"
     if memory is not None:
-        name = each(
-            "grptresrunmins",
-            lambda qos, tres, limit: (
-                memory.qos_usage[qos.name].run_seconds.get(tres, 0) // 60 + minutes[tres] > limit
-            ),
+        name = asking.each(
+            "grptresrunmins", lambda qos, tres, limit: asking.promised(usage[qos.name], tres, limit)
         )
         if name:
             return f"QOSGrp{MINUTE_NAMES[name]}RunMinutesLimit"
-    name = each("maxtres", lambda qos, tres, limit: want[tres] > limit)
+    name = asking.each("maxtres", lambda qos, tres, limit: asking.want[tres] > limit)
     if name:
         return f"QOSMax{NAMES[name]}PerJobLimit"
-    name = each("mintres", lambda qos, tres, limit: want[tres] < limit)
+    name = asking.each("mintres", lambda qos, tres, limit: asking.want[tres] < limit)
     if name:
         return f"QOSMin{NAMES[name]}NotSatisfied"
-    name = each(
-        "maxtrespu",
-        lambda qos, tres, limit: (
-            together(
-                [other for other in of_qos(world, qos) if other.request.user == request.user], tres
-            )
-            > limit
-        ),
-    )
+
+    def of_account(qos: sites.Qos, tres: str, limit: int) -> bool:
+        same = [other for other in of_qos(world, qos) if other.request.account == request.account]
+        return asking.together(same, tres) > limit
+
+    def of_user(qos: sites.Qos, tres: str, limit: int) -> bool:
+        same = [other for other in of_qos(world, qos) if other.request.user == request.user]
+        return asking.together(same, tres) > limit
+
+    name = asking.each("maxtrespa", of_account)
     if name:
-        return f"QOSMax{NAMES[name]}PerUserLimit"
-    for item in association_path(world, request):
-        for tres, limit in item.amounts("grptresmins").items():
-            if memory is None or tres not in want or first_amount(order, "grptresmins", tres):
-                continue
-            account = memory.accounts[item.key]
-            if minutes_exceeded(
-                account.tres_usage.get(tres, 0.0),
-                account.run_seconds.get(tres, 0),
-                limit,
-                minutes[tres],
+        return f"QOSMax{NAMES[name]}PerAccount"
+    name = asking.each("maxtrespu", of_user)
+    return f"QOSMax{NAMES[name]}PerUserLimit" if name else None
+
+
+def association_reason_after(asking: Asking) -> str | None:
+    """GrpTRESMins, GrpTRES and GrpTRESRunMins of each association upward, MaxTRESPerJob of the first."""
+    world, memory = asking.world, asking.world.priorities
+    for position, item in enumerate(association_path(world, asking.job.request)):
+        for name in asking.want:
+            limit = own_limit(asking, item, "grptresmins", name)
+            if (
+                limit is not None
+                and memory
+                and asking.spent(memory.accounts[item.key], name, limit)
             ):
-                return f"AssocGrp{MINUTE_NAMES[tres]}MinutesLimit"
-        for tres, limit in item.amounts("grptres").items():
-            if tres not in want or first_amount(order, "grptres", tres):
-                continue
-            if together(below(world, item), tres) > limit:
-                return f"AssocGrp{NAMES[tres]}Limit"
+                return f"AssocGrp{MINUTE_NAMES[name]}MinutesLimit"
+        for name in asking.want:
+            limit = own_limit(asking, item, "grptres", name)
+            if limit is not None and asking.together(below(world, item), name) > limit:
+                return f"AssocGrp{NAMES[name]}Limit"
+        for name in asking.want:
+            limit = own_limit(asking, item, "grptresrunmins", name)
+            if (
+                limit is not None
+                and memory
+                and asking.promised(memory.accounts[item.key], name, limit)
+            ):
+                return f"AssocGrp{MINUTE_NAMES[name]}RunMinutesLimit"
+        most = sites.amounts(item.inherited("maxtresperjob") or "") if position == 0 else {}
+        for name, amount in asking.want.items():
+            if (
+                name in most
+                and first_amount(asking.order, "maxtres", name) is None
+                and amount > most[name]
+            ):
+                return f"AssocMax{NAMES[name]}PerJobLimit"
     return None
+
+
+def own_limit(asking: Asking, item: sites.Association, key: str, name: str) -> int | None:
+    """A limit of an association on one TRES, unless a QOS decides it."""
+    if first_amount(asking.order, key, name):
+        return None
+    return item.amounts(key).get(name)
 
 
 def most_nodes(world: World, job: Job) -> int | None:
@@ -369,8 +466,9 @@ def refusal(world: World, request: requests.Request) -> str | None:
         if "maxwall" in qos.values and (request.limit or 0) > sites.minutes(qos.values["maxwall"]):
             return "QOSMaxWallDurationPerJobLimit"
     if own is not None:
-        most = own.number("maxsubmitjobs")
-        if most is not None:
+        text = own.inherited("maxsubmitjobs")
+        if text is not None:
+            most = int(text)
             same = [job for job in waiting if (job.request.account, job.request.user) == own.key]
             if len(same) + 1 > most:
                 return "AssocMaxSubmitJobLimit"
@@ -389,7 +487,3 @@ def allowed_qos(own: sites.Association | None) -> set[str]:
         if "qos" in item.values:
             return set(item.values["qos"].split(","))
     return {"normal"}
-
-
-def begin(world: World, job: Job) -> None:
-    """Nothing is kept apart: the counts are taken from the running jobs."""

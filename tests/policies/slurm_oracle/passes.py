@@ -333,7 +333,6 @@ def begin_job(world: World, job: Job, partition: sites.Partition) -> None:
     job.reason = "None"
     if world.priorities is not None:
         world.priorities.started(job)
-    limits.begin(world, job)
 
 
 def main_pass(world: World, full: bool) -> Outcome:

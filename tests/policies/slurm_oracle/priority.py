@@ -91,13 +91,7 @@ class Priorities:
         now = self.world.second
         waited = max(now - int(job.accrues), 0) if job.accrues else 0
         age = waited / self.max_age if waited < self.max_age else 1.0
-        nodes = len(site.nodes)
-        processors = sum(node.cpus for node in site.nodes)
-        size = job.request.minimum_nodes / nodes
-        cpus = job.request.minimum_cpus
-        if cpus:
-            size = (size + cpus / processors) / 2
-        size = min(max(size, 0.0), 1.0)
+        size = self.size_factor(job)
         greatest = max(part.job_factor for part in site.partitions.values())
         part = partition.job_factor / greatest if greatest else 0.0
         highest = max(qos.priority for qos in site.qos.values())
@@ -115,11 +109,57 @@ class Priorities:
         total = 0.0
         for term in terms:
             total += term
+        tres = self.tres_term(job, partition)
+        total += tres
         total -= job.nice
         whole = 1 if total < 1 else min(int(total), 4294967295)
         return Factors(
-            terms[0], terms[1], terms[2], terms[3], terms[4], terms[5], 0.0, job.nice, whole
+            terms[0], terms[1], terms[2], terms[3], terms[4], terms[5], tres, job.nice, whole
         )
+
+    def size_factor(self, job: Job) -> float:
+        """The factor of the size of a job; PriorityFavorSmall and SMALL_RELATIVE_TO_TIME are in no recording."""
+        nodes = len(self.site.nodes)
+        processors = sum(node.cpus for node in self.site.nodes)
+        wanted, cpus = job.request.minimum_nodes, job.request.minimum_cpus
+        small = self.site.setting("PriorityFavorSmall", "NO").upper() == "YES"
+        if "SMALL_RELATIVE_TO_TIME" in self.site.setting("PriorityFlags").upper():
+            size = max(wanted * processors / nodes, cpus) / max(job.limit, 1) / processors
+            size = 1.0 - size if small else size
+        elif small:
+            size = (nodes - wanted) / nodes if nodes > wanted else 0.0
+            if cpus:
+                size = (size + (processors - cpus) / processors) / 2
+        else:
+            size = wanted / nodes
+            if cpus:
+                size = (size + cpus / processors) / 2
+        return min(max(size, 0.0), 1.0)
+
+    def tres_term(self, job: Job, partition: sites.Partition) -> float:
+        """PriorityWeightTRES: what is asked by what the partition has, times the weight; in no recording."""
+        request = job.request
+        members = [self.site.nodes[index] for index in partition.nodes]
+        memory = request.memory_per_node or 0
+        asked = {
+            "cpu": request.minimum_cpus,
+            "mem": memory * request.minimum_nodes
+            or (request.memory_per_cpu or 0) * request.minimum_cpus,
+            "node": request.minimum_nodes,
+            "gres/gpu": request.gpus_per_job or request.gpus_per_node * request.minimum_nodes,
+        }
+        there = {
+            "cpu": sum(node.cpus for node in members),
+            "mem": sum(node.memory for node in members),
+            "node": len(members),
+            "gres/gpu": sum(node.gpus for node in members),
+        }
+        weights = sites.amounts(self.site.setting("PriorityWeightTRES"))
+        total = 0.0
+        for name, amount in asked.items():
+            if there[name] and name in weights:
+                total += amount / there[name] * weights[name]
+        return total
 
     def recalculate(self, job: Job) -> None:
         """Sets the priority of a job in each of its partitions."""

@@ -96,6 +96,10 @@ class Association:
         """The amounts of a limit such as GrpTRES=cpu=20."""
         return amounts(self.values.get(key.lower(), ""))
 
+    def inherited(self, key: str) -> str | None:
+        """A limit of Max...: its own, or that of the nearest account above which has one."""
+        return next((item.values[key] for item in self.path() if key in item.values), None)
+
     def path(self) -> list[Association]:
         """This association and all above it, up to the root."""
         result: list[Association] = [self]
