@@ -17,7 +17,7 @@ TASKS_TO_SPLIT = 10
 def tasks_of(text: str) -> tuple[list[int], int]:
     """--array=0-9%3 or 1-7:2 as task numbers and the greatest number that may run at once (0 = any)."""
     body, _, limit = text.partition("%")
-    tasks = []
+    tasks: list[int] = []
     for item in body.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?(?::(\d+))?", item)
         assert match, text

@@ -6,7 +6,7 @@ Source: behaviour of `job_independent` and `test_job_dependency`; sbatch(1).
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timezone
+from datetime import UTC, datetime
 
 from tests.policies.slurm_oracle.world import (
     COMPLETING,
@@ -65,7 +65,7 @@ def dependency_state(world: World, job: Job, text: str) -> str:
 
 
 def term_state(world: World, job: Job, kind: str, item: str) -> str:
-    """One job of a dependency such as afterok:12 or after:12+5. A job that the controller does not know counts as met."""
+    """One job of a dependency such as afterok:12 or after:12+5. A job that nobody knows counts as met."""
     match = re.fullmatch(r"(\d+)(?:_(\d+))?(?:\+(\d+))?", item)
     assert match, item
     number, delay = int(match[1]), int(match[3] or "0")

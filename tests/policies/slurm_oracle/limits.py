@@ -151,9 +151,14 @@ def association_reason_before(world: World, job: Job, order: list[sites.Qos]) ->
     by_user = first_number(order, "maxjobspu") or first_number(order, "maxjobspa")
     for position, item in enumerate(association_path(world, job.request)):
         wall = item.values.get("grpwall")
-        if wall and first_text(order, "grpwall") is None and world.priorities:
-            if wall_used(world.priorities.accounts[item.key].wall, wall):
-                return "AssocGrpWallLimit"
+        memory = world.priorities
+        if (
+            wall
+            and memory
+            and first_text(order, "grpwall") is None
+            and wall_used(memory.accounts[item.key].wall, wall)
+        ):
+            return "AssocGrpWallLimit"
         group = item.number("grpjobs")
         if (
             group is not None

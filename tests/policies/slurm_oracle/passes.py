@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 
-from tests.policies.slurm_oracle import gang, limits, nodes, preemption, reservations
+from tests.policies.slurm_oracle import arrays, gang, limits, nodes, preemption, reservations
 from tests.policies.slurm_oracle import site as sites
 from tests.policies.slurm_oracle.recording import Plan, Start, Test, Try
 from tests.policies.slurm_oracle.world import PENDING, RUNNING, Job, World
@@ -36,7 +36,6 @@ class Outcome:
     tries: list[Try] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
     map_lines: list[tuple[int, int, str]] = field(default_factory=list)
-    failed: list[int] = field(default_factory=list)
 
 
 def partition_fault(world: World, job: Job, partition: sites.Partition) -> str | None:
@@ -71,8 +70,6 @@ def queue(world: World) -> list[Entry]:
     Order: jobs that name a reservation, jobs that may preempt the other, tier of the partition, priority, submission,
     job number.
     """
-    from tests.policies.slurm_oracle import arrays
-
     arrays.split_for_correspondence(world)
     for job in world.pending():
         job.in_progress = False
@@ -187,7 +184,7 @@ def fitting_features(world: World, job: Job, candidates: set[int]) -> set[int]:
 
 def owned_by_others(world: World, job: Job) -> set[int]:
     """Nodes that --exclusive=user closes to a job: of another user's exclusive job, or with other users' jobs."""
-    closed = set()
+    closed: set[int] = set()
     for other in world.running():
         if other.request.user == job.request.user:
             continue
@@ -255,57 +252,31 @@ def start_now(
         return BAD_PARTITION
     if not test_only and not world.licenses_fit(job):
         return LICENSES
-    request = job.request
     verdict = reservations.usable_nodes(world, job, world.second, False, time_limit(job, partition))
     if verdict.refused and job.reservation:
         return MAINTENANCE if verdict.maintenance else RESERVED
-    everything = fitting_features(world, job, set(partition.nodes))
-    if job.reservation:
-        everything &= verdict.nodes
-    everything -= indices(world, request.excluded_nodes)
-    everything -= excluded_nodes or set()
-    present = everything & open_nodes & (set() if verdict.refused else verdict.nodes)
-    free = present - owned_by_others(world, job) - world.completing_nodes()
-    if not preemption.enabled(world):
-        if request.exclusive:
-            free -= {index for other in world.running() for index in other.cores}
-        else:
-            free -= {index for other in world.running() if other.whole for index in other.cores}
-    nodes_busy = free != present
+    field = nodes_in_question(world, job, partition, verdict, open_nodes, excluded_nodes or set())
     if test_only:
-        if (
-            len(free) >= least
-            and nodes.select(world, request, free, [], {}, counts, ever=True) is not None
-        ):
-            return STARTED
-        if nodes.select(world, request, everything, [], {}, counts, ever=True) is None:
-            return NEVER
-        if nodes_busy:
-            return BUSY
-        return MAINTENANCE if verdict.maintenance else NOT_AVAILABLE
-    nodes.forget_gpus(world, everything)
-    nodes.prefer(world, limits.preferred_nodes(world, job, partition) & everything)
-    holders = world.running()
+        fits = len(field.free) >= least and would_fit(world, job, field.free, counts) is not None
+        return STARTED if fits else why_not(world, job, field, counts, verdict)[0]
+    nodes.forget_gpus(world, field.everything)
+    nodes.prefer(world, limits.preferred_nodes(world, job, partition) & field.everything)
     chosen = None
     victims: list[Job] = []
-    if len(free) >= least:
-        chosen, victims = preemption.choose_now(world, job, free, holders, verdict.excluded, counts)
-    code = STARTED
-    guess = len(chosen) if chosen is not None else desired
-    if chosen is None:
-        code = BUSY
-        possible = (
-            nodes.select(world, request, present, [], {}, counts, ever=True)
-            if len(free) >= least
-            else None
+    if len(field.free) >= least:
+        chosen, victims = preemption.choose_now(
+            world, job, field.free, world.running(), verdict.excluded, counts
         )
+    code, guess = STARTED, desired
+    if chosen is not None:
+        guess = len(chosen)
+    else:
+        possible = (
+            would_fit(world, job, field.present, counts) if len(field.free) >= least else None
+        )
+        code = BUSY
         if possible is None:
-            ever = nodes.select(world, request, everything, [], {}, counts, ever=True)
-            possible = ever
-            if ever is None:
-                code = NEVER
-            elif not nodes_busy:
-                code = MAINTENANCE if verdict.maintenance else NOT_AVAILABLE
+            code, possible = why_not(world, job, field, counts, verdict)
         guess = len(possible) if possible is not None else desired
     if not limits.after_nodes(world, job, partition, chosen, guess):
         return POLICY
@@ -319,6 +290,59 @@ def start_now(
     outcome.starts.append(Start(job.number, world.site.node_list(job.nodes), partition.name))
     gang.after_start(world, job)
     return STARTED
+
+
+@dataclass
+class Field:
+    """The nodes that a job is tried on: all that could ever serve it, those open now, and of these the free."""
+
+    everything: set[int]
+    present: set[int]
+    free: set[int]
+
+
+def nodes_in_question(
+    world: World,
+    job: Job,
+    partition: sites.Partition,
+    verdict: reservations.Verdict,
+    open_nodes: set[int],
+    excluded_nodes: set[int],
+) -> Field:
+    """Sorts the nodes of a partition for a job. With preemption, nodes of exclusive jobs are not taken out here."""
+    everything = fitting_features(world, job, set(partition.nodes))
+    if job.reservation:
+        everything &= verdict.nodes
+    everything -= indices(world, job.request.excluded_nodes) | excluded_nodes
+    present = everything & open_nodes & (set() if verdict.refused else verdict.nodes)
+    free = present - owned_by_others(world, job) - world.completing_nodes()
+    if not preemption.enabled(world):
+        held = [other for other in world.running() if other.whole or job.request.exclusive]
+        free -= {index for other in held for index in other.cores}
+    return Field(everything, present, free)
+
+
+def would_fit(
+    world: World, job: Job, among: set[int], counts: tuple[int, int, int]
+) -> dict[int, int] | None:
+    """The nodes that a job would take were all of these idle."""
+    return nodes.select(world, job.request, among, [], {}, counts, ever=True)
+
+
+def why_not(
+    world: World,
+    job: Job,
+    field: Field,
+    counts: tuple[int, int, int],
+    verdict: reservations.Verdict,
+) -> tuple[str, dict[int, int] | None]:
+    """Why a job does not fit on open nodes, and the nodes that it would take were all nodes open and idle."""
+    possible = would_fit(world, job, field.everything, counts)
+    if possible is None:
+        return NEVER, None
+    if field.free != field.present:
+        return BUSY, possible
+    return MAINTENANCE if verdict.maintenance else NOT_AVAILABLE, possible
 
 
 def begin_job(world: World, job: Job, partition: sites.Partition) -> None:
@@ -335,6 +359,31 @@ def begin_job(world: World, job: Job, partition: sites.Partition) -> None:
         world.priorities.started(job)
 
 
+def start_one(
+    world: World,
+    job: Job,
+    partition: sites.Partition,
+    open_nodes: set[int],
+    outcome: Outcome,
+    excluded_nodes: set[int] | None = None,
+) -> tuple[str, Job, Job | None]:
+    """Tries to start a job, or the first waiting task of an array.
+
+    Returns what came of it, the record that was tried (the array's own if its task did not start), and the record of
+    the tasks that still wait after a start.
+    """
+    task = arrays.split(world, job) if job.is_head else job
+    code = start_now(world, task, partition, open_nodes, outcome, excluded_nodes)
+    if task is job:
+        return code, job, None
+    if code != STARTED:
+        arrays.join(world, job, task)
+        return code, job, None
+    arrays.commit(world, job, task)
+    left = job if job.state == PENDING and task.number != job.number else None
+    return code, task, left
+
+
 def main_pass(world: World, full: bool) -> Outcome:
     """One pass of the main scheduler [`_schedule`]. It knows nothing of the plans of backfill.
 
@@ -346,49 +395,19 @@ def main_pass(world: World, full: bool) -> Outcome:
     - A job whose limit, licences or reservations forbid it is skipped, and the next is looked at.
     - With sched/builtin and priority/basic and equal tiers, the queue is the list of jobs in order of submission.
     """
-    outcome = Outcome()
     entries = queue(world)
     if fifo(world):
         entries.sort(key=lambda entry: entry.job.sequence)
-    open_nodes = {node.index for node in world.site.nodes} - world.closed
-    stopped: set[str] = set()
-    stopped_reservations: set[str] = set()
-    depth = int(world.site.scheduler.get("default_queue_depth", "100"))
-    looked_at = 0
-    rejected: tuple[int, str] | None = None
-    position = 0
-    while position < len(entries):
-        entry = entries[position]
-        position += 1
-        job, partition = entry.job, entry.partition
-        if job.state != PENDING or job.in_progress:
+    state = MainPass(world, full, {node.index for node in world.site.nodes} - world.closed)
+    for entry in entries:
+        job: Job | None = entry.job
+        if entry.job.state != PENDING or entry.job.in_progress:
             continue
-        while True:
-            again, counted = _main_entry(
-                world,
-                job,
-                partition,
-                open_nodes,
-                stopped,
-                stopped_reservations,
-                outcome,
-                rejected,
-                looked_at > depth,
-            )
-            looked_at += 1
-            if counted == "end" and not full:
-                return outcome
-            rejected = (
-                (job.array, partition.name)
-                if counted == "reject" and job.array
-                else rejected
-                if counted != "started"
-                else None
-            )
-            if again is None:
-                break
-            job = again
-    return outcome
+        while job is not None:
+            job = state.look_at(job, entry.partition)
+        if state.over:
+            break
+    return state.outcome
 
 
 def fifo(world: World) -> bool:
@@ -401,80 +420,101 @@ def fifo(world: World) -> bool:
     )
 
 
-def _main_entry(
-    world: World,
-    job: Job,
-    partition: sites.Partition,
-    open_nodes: set[int],
-    stopped: set[str],
-    stopped_reservations: set[str],
-    outcome: Outcome,
-    rejected: tuple[int, str] | None,
-    too_deep: bool,
-) -> tuple[Job | None, str]:
-    """One entry of the main pass. Returns the next task of an array to try, and what was decided."""
-    from tests.policies.slurm_oracle import arrays
+@dataclass
+class MainPass:
+    """What one main pass keeps."""
 
-    if job.array and rejected == (job.array, partition.name):
-        return None, "skip"
-    if job.array and not arrays.may_start(world, job):
-        return None, "reject"
-    if too_deep:
-        return None, "end"
-    enter_partition(world, job, partition)
-    if job.reservation:
-        if job.reservation in stopped_reservations:
-            job.reason = "Priority"
-            return None, "skip"
-    elif partition.name in stopped:
+    world: World
+    full: bool
+    open_nodes: set[int]
+    outcome: Outcome = field(default_factory=Outcome)
+    stopped: set[str] = field(default_factory=set)
+    stopped_reservations: set[str] = field(default_factory=set)
+    rejected: tuple[int, str] | None = None
+    looked_at: int = 0
+    over: bool = False
+
+    def look_at(self, job: Job, partition: sites.Partition) -> Job | None:
+        """Looks at one entry. Returns the record of the tasks that still wait if a task of an array was started.
+
+        An array of which a task did not start is not looked at again in the same partition. A quick pass is over after
+        default_queue_depth (100) entries.
+        """
+        world = self.world
+        depth = int(world.site.scheduler.get("default_queue_depth", "100"))
+        self.looked_at += 1
+        if job.array and self.rejected == (job.array, partition.name):
+            return None
+        if self.looked_at > depth + 1 and not self.full:
+            self.over = True
+            return None
+        enter_partition(world, job, partition)
+        if (not job.array or arrays.may_start(world, job)) and self.skipped(job, partition):
+            return None
+        following = self.try_to_start(job, partition) if may_be_tried(world, job, partition) else None
+        if following is not None or job.state != PENDING:
+            self.rejected = None
+        elif job.array:
+            self.rejected = (job.array, partition.name)
+        return following
+
+    def skipped(self, job: Job, partition: sites.Partition) -> bool:
+        """True if the reservation of a job, or else its partition, has been stopped in this pass."""
+        if job.reservation:
+            if job.reservation in self.stopped_reservations:
+                job.reason = "Priority"
+                return True
+            return False
+        if partition.name not in self.stopped:
+            return False
         if job.reason in ("None", "Resources", DOWN_TEXT):
             job.reason = "Priority"
-        return None, "skip"
-    if not limits.holds_reason(job) and not limits.before_nodes(world, job, partition):
-        return None, "reject"
-    least = job.request.minimum_nodes
-    stop = False
-    if least > len(open_nodes & set(partition.nodes)):
-        job.reason = DOWN_TEXT
-        stop = True
-        verdict = BUSY
-    else:
+        return True
+
+    def try_to_start(self, job: Job, partition: sites.Partition) -> Job | None:
+        """Starts a job, or stops what it stops. Returns the record of the tasks that still wait after a start."""
+        world = self.world
+        if job.request.minimum_nodes > len(self.open_nodes & set(partition.nodes)):
+            job.reason = DOWN_TEXT
+            self.stop(job, partition)
+            return None
         if not world.licenses_fit(job):
             job.reason = "Licenses"
-            return None, "reject"
-        head = job
-        if job.is_head:
-            job = arrays.split(world, head)
-        verdict = start_now(world, job, partition, open_nodes, outcome)
-        if head is not job:
-            if verdict == STARTED:
-                arrays.commit(world, head, job)
-            else:
-                arrays.join(world, head, job)
-                job = head
+            return None
+        verdict, tried, following = start_one(world, job, partition, self.open_nodes, self.outcome)
         if verdict == STARTED:
-            following = (
-                head
-                if head is not job and head.state == PENDING and job.number != head.number
-                else None
-            )
-            return following, "started"
-        set_reason(world, job, partition, verdict, open_nodes)
+            return following
+        set_reason(world, tried, partition, verdict, self.open_nodes)
+        if verdict in (RESERVED, MAINTENANCE) and job.reservation:
+            self.open_nodes -= reservations.nodes_of(world, job.reservation)
         if verdict == BUSY:
-            stop = True
-        elif verdict in (RESERVED, MAINTENANCE) and job.reservation:
-            open_nodes -= reservations.nodes_of(world, job.reservation)
-    required = indices(world, job.request.required_nodes)
-    if required and len(required) >= job.request.minimum_nodes:
-        stop = False
-        open_nodes -= required
-    if stop and job.reservation:
-        stop = False
-        stopped_reservations.add(job.reservation)
-    if stop and partition.name not in stopped:
-        stopped.add(partition.name)
-        open_nodes -= set(partition.nodes)
-    return None, "reject"
+            self.stop(job, partition)
+        elif names_all_nodes(job):
+            self.open_nodes -= indices(world, job.request.required_nodes)
+        return None
+
+    def stop(self, job: Job, partition: sites.Partition) -> None:
+        """Stops the nodes that a job names, if it names all; else its reservation, or its partition with all nodes."""
+        if names_all_nodes(job):
+            self.open_nodes -= indices(self.world, job.request.required_nodes)
+        elif job.reservation:
+            self.stopped_reservations.add(job.reservation)
+        elif partition.name not in self.stopped:
+            self.stopped.add(partition.name)
+            self.open_nodes -= set(partition.nodes)
+
+
+def names_all_nodes(job: Job) -> bool:
+    """True if a job names as many nodes as it needs."""
+    named = job.request.required_nodes
+    return bool(named) and len(named) >= job.request.minimum_nodes
+
+
+def may_be_tried(world: World, job: Job, partition: sites.Partition) -> bool:
+    """False if the limit of tasks of an array, or a limit on numbers of jobs or on time, forbids a start now."""
+    if job.array and not arrays.may_start(world, job):
+        return False
+    return limits.holds_reason(job) or limits.before_nodes(world, job, partition)
 
 
 def set_reason(
@@ -563,10 +603,77 @@ class PlanMap:
         )
 
 
+@dataclass
+class Cycle:
+    """What one cycle of backfill keeps."""
+
+    world: World
+    now: int
+    resolution: int
+    window: int
+    window_end: int
+    plan_map: PlanMap
+    outcome: Outcome
+
+    def candidates(
+        self, job: Job, partition: sites.Partition, verdict: reservations.Verdict, minutes: int
+    ) -> tuple[set[int], int]:
+        """The nodes that are planned for nobody while the job would run, and when to look again (0: not at all).
+
+        The job would run from `verdict.start`; a segment of the map counts if it ends after that and begins not after
+        the end of the job. One looks again at the end of the first segment that ends after the start and is followed
+        by one with a node which is not among those left so far; or one second after the next end of a reservation
+        that took nodes away, if that is earlier.
+        """
+        world, start = self.world, verdict.start
+        end = minutes * 60 + max(start, self.now)
+        base = (verdict.nodes & set(partition.nodes)) - world.closed - owned_by_others(world, job)
+        left = set(base)
+        later = 0
+        segments = self.plan_map.segments
+        for segment, following in zip(segments, [*segments[1:], None], strict=True):
+            if segment.end <= start:
+                continue
+            if following and not later and not (base & following.nodes) <= (left & segment.nodes):
+                later = segment.end
+            if segment.begin > end:
+                break
+            left &= segment.nodes
+        if verdict.overlap:
+            after = reservations.next_end(world, start, self.resolution)
+            if after and after + 1 < self.window_end and (later == 0 or after + 1 < later):
+                later = after + 1
+        left -= indices(world, job.request.excluded_nodes)
+        return fitting_features(world, job, left), later
+
+    def start(
+        self, job: Job, partition: sites.Partition, candidates: set[int]
+    ) -> tuple[str, Job, Job | None]:
+        """Starts a job on these nodes. An exclusive job that starts stays in the map; licences split it."""
+        world = self.world
+        others = set(range(len(world.site.nodes))) - candidates
+        open_nodes = set(partition.nodes) - world.closed
+        code, job, following = start_one(world, job, partition, open_nodes, self.outcome, others)
+        if code == STARTED:
+            if job.whole or job.request.licenses:
+                taken = job.nodes if job.whole else frozenset()
+                self.plan_map.book(
+                    0, job.end // self.resolution * self.resolution, taken, self.resolution
+                )
+            return code, job, following
+        everywhere = set(range(len(world.site.nodes))) - world.closed
+        set_reason(world, job, partition, code, everywhere)
+        return code, job, following
+
+    def booking(self, start: int, minutes: int) -> tuple[int, int]:
+        """Begin and end of a plan in the map: both rounded down to the resolution, at least one step long."""
+        begin = start // self.resolution * self.resolution
+        finish = (start + minutes * 60) // self.resolution * self.resolution
+        return begin, max(finish, begin + self.resolution)
+
+
 def backfill_pass(world: World) -> Outcome:
     """One cycle of backfill [`_attempt_backfill`]."""
-    from tests.policies.slurm_oracle import arrays
-
     outcome = Outcome()
     parameters = world.site.scheduler
     resolution = int(parameters.get("bf_resolution", "60"))
@@ -582,6 +689,7 @@ def backfill_pass(world: World) -> Outcome:
         return outcome
     for job in world.pending():
         job.planned, job.planned_nodes = 0, ""
+    cycle = Cycle(world, now, resolution, window, window_end, plan_map, outcome)
     dump(world, plan_map, outcome)
     rejected: tuple[int, str] | None = None
     for entry in entries:
@@ -602,9 +710,7 @@ def backfill_pass(world: World) -> Outcome:
                 rejected = (job.array, entry.partition.name)
                 if not arrays.may_start(world, job):
                     break
-            verdict, following = _backfill_entry(
-                world, job, entry, plan_map, outcome, resolution, window, window_end, original
-            )
+            verdict, following = backfill_entry(cycle, job, entry, original)
             if verdict in (STARTED, "planned"):
                 rejected = None
             if verdict == STARTED and following is not None:
@@ -659,20 +765,14 @@ def dump(world: World, plan_map: PlanMap, outcome: Outcome) -> None:
     )
 
 
-def _backfill_entry(
-    world: World,
-    job: Job,
-    entry: Entry,
-    plan_map: PlanMap,
-    outcome: Outcome,
-    resolution: int,
-    window: int,
-    window_end: int,
-    original: int,
-) -> tuple[str, Job | None]:
-    """One entry of a cycle: it starts now, or is planned, or neither."""
-    partition = entry.partition
-    outcome.tests.append(
+def backfill_entry(cycle: Cycle, job: Job, entry: Entry, original: int) -> tuple[str, Job | None]:
+    """One entry of a cycle: it starts now, or is planned, or neither.
+
+    The job is tried from now; where that fails or would take nodes planned for another, it is tried again from the
+    next instant at which more nodes are free (`later`).
+    """
+    world, partition = cycle.world, entry.partition
+    cycle.outcome.tests.append(
         Test(job.number, entry.priority, partition.name, job.reservation or "NONE")
     )
     if not world.licenses_fit(job):
@@ -680,52 +780,24 @@ def _backfill_entry(
     counts = node_counts(world, job, partition)
     if counts is None:
         return POLICY, None
-    least, _, _ = counts
     minutes = time_limit(job, partition)
-    now = world.second
-    later = now
+    later = cycle.now
     while True:
-        start = later
-        later = 0
-        verdict = reservations.usable_nodes(world, job, start, True, minutes)
+        verdict = reservations.usable_nodes(world, job, later, True, minutes)
         if verdict.refused:
             return RESERVED, None
         start = verdict.start
-        if window_end < start:
+        if cycle.window_end < start:
             return "too late", None
-        end = minutes * 60 + max(start, now)
-        candidates = verdict.nodes & set(partition.nodes)
-        candidates -= world.closed
-        candidates -= owned_by_others(world, job)
-        base = set(candidates)
-        segments = plan_map.segments
-        for position, segment in enumerate(segments):
-            if segment.end > start and position + 1 < len(segments) and later == 0:
-                if not (base & segments[position + 1].nodes) <= (candidates & segment.nodes):
-                    later = segment.end
-            if segment.end <= start:
-                continue
-            if segment.begin <= end:
-                candidates &= segment.nodes
-            else:
-                break
-        if verdict.overlap:
-            after = reservations.next_end(world, start, resolution)
-            if after and after + 1 < window_end and (later == 0 or after + 1 < later):
-                later = after + 1
-        candidates -= indices(world, job.request.excluded_nodes)
-        required = indices(world, job.request.required_nodes)
-        if len(candidates) >= least and required <= candidates:
-            candidates = fitting_features(world, job, candidates)
-        if len(candidates) < least or not required <= candidates:
-            if later:
-                job.planned = 0
-                continue
-            job.planned = original
-            return BUSY, None
-        outcome.tries.append(Try(job.number, start, world.site.node_list(candidates)))
-        gone = preemption.candidates(world, job, partition)
-        found = nodes.earliest(world, job, candidates, verdict.excluded, counts, gone)
+        candidates, later = cycle.candidates(job, partition, verdict, minutes)
+        found = None
+        if (
+            len(candidates) >= counts[0]
+            and indices(world, job.request.required_nodes) <= candidates
+        ):
+            cycle.outcome.tries.append(Try(job.number, start, world.site.node_list(candidates)))
+            gone = preemption.candidates(world, job, partition)
+            found = nodes.earliest(world, job, candidates, verdict.excluded, counts, gone)
         if found is None:
             if later:
                 job.planned = 0
@@ -734,66 +806,36 @@ def _backfill_entry(
             return BUSY, None
         when, chosen = found
         job.planned = max(when, start)
-        if job.planned <= now and set(chosen) & world.completing_nodes():
-            job.planned = now + 1
+        if job.planned <= cycle.now and set(chosen) & world.completing_nodes():
+            job.planned = cycle.now + 1
             later = 0
-        elif job.planned <= now:
-            from tests.policies.slurm_oracle import arrays
-
-            head = job
-            if job.is_head:
-                job = arrays.split(world, head)
-            others = set(range(len(world.site.nodes))) - candidates
-            started = start_now(
-                world, job, partition, set(partition.nodes) - world.closed, outcome, others
-            )
-            if head is not job:
-                if started == STARTED:
-                    arrays.commit(world, head, job)
-                else:
-                    arrays.join(world, head, job)
-                    job = head
-            if started == STARTED:
-                if job.whole or job.request.licenses:
-                    taken = job.nodes if job.whole else frozenset()
-                    plan_map.book(0, job.end // resolution * resolution, taken, resolution)
-                following = (
-                    head
-                    if head is not job and head.state == PENDING and job.number != head.number
-                    else None
-                )
+        elif job.planned <= cycle.now:
+            code, job, following = cycle.start(job, partition, candidates)
+            if code == STARTED:
                 return STARTED, following
-            if started != STARTED:
-                set_reason(
-                    world, job, partition, started, set(range(len(world.site.nodes))) - world.closed
-                )
-            if started in (RESERVED, MAINTENANCE, POLICY):
+            if code in (RESERVED, MAINTENANCE, POLICY):
                 job.planned = original
                 return POLICY, None
-            outcome.failed.append(job.number)
             later = 0
         if later and job.planned > later:
             job.planned = 0
             continue
-        begin = job.planned // resolution * resolution
-        finish = (job.planned + minutes * 60) // resolution * resolution
-        finish = max(finish, begin + resolution)
-        if job.planned > now + window:
+        if job.planned > cycle.now + cycle.window:
             return "too late", None
+        begin, finish = cycle.booking(job.planned, minutes)
         taken = frozenset(chosen)
-        if job.planned > now and plan_map.overlaps(taken, begin, finish):
+        if job.planned > cycle.now and cycle.plan_map.overlaps(taken, begin, finish):
             later = job.planned
             job.planned = 0
             continue
         if not limits.after_nodes(world, job, partition, None, len(chosen)):
             return POLICY, None
-        outcome.plans.append(
-            Plan(job.number, job.planned, finish, world.site.node_list(taken), partition.name)
-        )
+        names = world.site.node_list(taken)
+        cycle.outcome.plans.append(Plan(job.number, job.planned, finish, names, partition.name))
         if original == 0 or job.planned < original:
-            job.planned_nodes = world.site.node_list(taken)
-        plan_map.book(begin, finish, taken, resolution)
-        dump(world, plan_map, outcome)
+            job.planned_nodes = names
+        cycle.plan_map.book(begin, finish, taken, cycle.resolution)
+        dump(world, cycle.plan_map, cycle.outcome)
         if original and original < job.planned:
             job.planned = original
         return "planned", None

@@ -213,7 +213,7 @@ class Priorities:
         self.give_back_run_seconds(job)
 
     def add_usage(self, job: Job, since: int, now: int) -> None:
-        """Adds the usage of a job from `since` (or its start) to now, decayed by its own length [`_apply_new_usage`]."""
+        """Adds the usage of a job since an instant or its start, decayed by its own length [`_apply_new_usage`]."""
         begin = max(job.start, since)
         end = now
         length = max(end - begin, 0)

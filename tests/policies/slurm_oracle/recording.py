@@ -6,7 +6,7 @@ import csv
 import gzip
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.policies.slurm_oracle import site as sites

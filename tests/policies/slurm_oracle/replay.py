@@ -474,7 +474,7 @@ def shown_start(job: Job, now: int) -> int:
 
 
 def compare(item: Pass, outcome: passes.Outcome, report: Report) -> None:
-    """Counts what a pass decided against what the real one decided; what is only the simulator's counts as different."""
+    """Counts what a pass decided against what the real one did; what only the simulator did counts as different."""
     where = f"{item.time:.3f} {item.kind}"
     for count, more in (
         (report.tests, outcome.tests[len(item.tests) :]),
