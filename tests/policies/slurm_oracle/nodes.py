@@ -278,103 +278,141 @@ def evaluate(
     The processors taken of a node leave at least one for each node that is still to come. What was taken in a try that
     failed stays the amount of that node in the next try.
     """
-    least, most, desired = counts
+    least = counts[0]
     amounts = {index: all_amounts[index] for index in among}
     if len(amounts) < least:
         return None
-    per_job = bool(request.gpus_per_job or request.gpus_per_task)
-    wanted_gpus = request.gpus_per_job or request.gpus_per_task * request.tasks
-    rest_cpus = request.minimum_cpus
-    rest_nodes = min(least, desired) if per_job else max(least, desired)
-    rest_least = least
-    rest_most = rest_cpus
-    rest_gpus = wanted_gpus
-    taken: dict[int, int] = {}
+    if request.spread:
+        return _spread(world, request, amounts, counts)
+    fit = BestFit(request, all_amounts, amounts, gpus, counts)
+    for index in sorted(required):
+        if fit.most <= 0:
+            return None
+        fit.take(index)
+    if required and fit.satisfied():
+        return fit.taken
+    if required and fit.most <= 0:
+        return None
+    groups = groups_of(world, amounts, gpus, required)
+    while groups and fit.most > 0:
+        best = fit.best_of(groups)
+        for index in fit.order_in(best):
+            if fit.most == 0 or fit.satisfied():
+                break
+            if best.required is None and fit.most == 1 and amounts[index] < fit.rest_cpus:
+                continue
+            fit.take(index)
+        if fit.satisfied():
+            return fit.taken
+        groups.remove(best)
+    if fit.rest_cpus <= 0 and (not fit.per_job or fit.rest_gpus <= 0) and fit.nodes_needed() <= 0:
+        return fit.taken
+    return None
 
-    def take(index: int) -> None:
-        nonlocal rest_cpus, rest_nodes, rest_least, rest_most, rest_gpus, most
-        count = amounts[index]
+
+class BestFit:
+    """What is still wanted while nodes are taken."""
+
+    def __init__(
+        self,
+        request: requests.Request,
+        all_amounts: dict[int, int],
+        amounts: dict[int, int],
+        gpus: dict[int, int],
+        counts: tuple[int, int, int],
+    ) -> None:
+        self.request, self.all_amounts, self.amounts, self.gpus = (
+            request,
+            all_amounts,
+            amounts,
+            gpus,
+        )
+        self.least, self.most, self.desired = counts
+        self.per_job = bool(request.gpus_per_job or request.gpus_per_task)
+        self.rest_gpus = request.gpus_per_job or request.gpus_per_task * request.tasks
+        self.rest_cpus = self.rest_most = request.minimum_cpus
+        self.rest_nodes = (
+            min(self.least, self.desired) if self.per_job else max(self.least, self.desired)
+        )
+        self.rest_least = self.least
+        self.taken: dict[int, int] = {}
+
+    def take(self, index: int) -> None:
+        """Takes processors of a node: all, but for one for each node to come, and no less than it must have."""
+        request = self.request
+        count = self.amounts[index]
         if not request.exclusive:
-            limit = rest_most - max(rest_least - 1, 0)
+            limit = self.rest_most - max(self.rest_least - 1, 0)
             if count > limit:
                 count = max(limit, request.cpus_on_node)
             if request.gpus_per_task:
-                count = min(count, gpus[index] // request.gpus_per_task * request.cpus_per_task)
-        taken[index] = count
-        all_amounts[index] = count
-        rest_cpus -= count
-        rest_most -= count
-        rest_nodes -= 1
-        rest_least -= 1
-        most -= 1
-        rest_gpus -= gpus[index]
-
-    def satisfied() -> bool:
-        return rest_nodes <= 0 and rest_cpus <= 0 and (not per_job or rest_gpus <= 0)
-
-    if request.spread:
-        return _spread(world, request, amounts, (least, most, desired))
-    for index in sorted(required):
-        if most <= 0:
-            return None
-        take(index)
-    if required and satisfied():
-        return taken
-    if required and most <= 0:
-        return None
-    groups = groups_of(world, amounts, gpus, required)
-    while groups and most > 0:
-        best: Group | None = None
-        best_enough = False
-        for group in groups:
-            nodes_needed = rest_nodes + least - desired if desired > least else rest_nodes
-            enough = group.cpus >= rest_cpus and len(group.members) >= nodes_needed
-            if per_job and group.gpus < rest_gpus:
-                enough = False
-            better = (
-                best is None
-                or (best.required is None and group.required is not None)
-                or group.weight < best.weight
-                or (
-                    group.weight == best.weight
-                    and (
-                        (enough and not best_enough)
-                        or (enough and group.cpus < best.cpus)
-                        or (not enough and group.cpus > best.cpus)
-                    )
+                count = min(
+                    count, self.gpus[index] // request.gpus_per_task * request.cpus_per_task
                 )
+        self.taken[index] = count
+        self.all_amounts[index] = count
+        self.rest_cpus -= count
+        self.rest_most -= count
+        self.rest_nodes -= 1
+        self.rest_least -= 1
+        self.most -= 1
+        self.rest_gpus -= self.gpus[index]
+
+    def satisfied(self) -> bool:
+        """True if nothing more is wanted."""
+        return (
+            self.rest_nodes <= 0
+            and self.rest_cpus <= 0
+            and (not self.per_job or self.rest_gpus <= 0)
+        )
+
+    def nodes_needed(self) -> int:
+        """How many nodes are needed at least, not counting those that are only desired."""
+        return (
+            self.rest_nodes + self.least - self.desired
+            if self.desired > self.least
+            else self.rest_nodes
+        )
+
+    def enough(self, group: Group) -> bool:
+        """True if a run can serve all that is still wanted."""
+        if self.per_job and group.gpus < self.rest_gpus:
+            return False
+        return group.cpus >= self.rest_cpus and len(group.members) >= self.nodes_needed()
+
+    def best_of(self, groups: list[Group]) -> Group:
+        """The best run; of equal ones the first."""
+        best, best_enough = groups[0], self.enough(groups[0])
+        for group in groups[1:]:
+            enough = self.enough(group)
+            fitter = (
+                (enough and not best_enough)
+                or (enough and group.cpus < best.cpus)
+                or (not enough and group.cpus > best.cpus)
             )
-            if better:
+            if (
+                (best.required is None and group.required is not None)
+                or group.weight < best.weight
+                or (group.weight == best.weight and fitter)
+            ):
                 best, best_enough = group, enough
-        assert best is not None
-        order = list(best.members)
-        if best.required is not None:
-            first = best.required
-            order = [i for i in order if i > first] + [i for i in reversed(order) if i < first]
-        elif rest_nodes <= 1:
-            single: int | None = None
-            for index in order:
-                if amounts[index] < rest_cpus or (per_job and gpus[index] < rest_gpus):
-                    continue
-                if single is None or amounts[index] < amounts[single]:
-                    single = index
-                    if amounts[index] == rest_cpus:
-                        break
-            if single is not None:
-                order = [single]
-        for index in order:
-            if most == 0 or satisfied():
-                break
-            if best.required is None and most == 1 and amounts[index] < rest_cpus:
-                continue
-            take(index)
-        if satisfied():
-            return taken
-        groups.remove(best)
-    nodes_needed = rest_nodes + least - desired if desired > least else rest_nodes
-    if rest_cpus <= 0 and (not per_job or rest_gpus <= 0) and nodes_needed <= 0:
-        return taken
-    return None
+        return best
+
+    def order_in(self, group: Group) -> list[int]:
+        """The order in which the nodes of a run are taken: outwards from a required node; or the one that suffices."""
+        order = list(group.members)
+        if group.required is not None:
+            first = group.required
+            return [i for i in order if i > first] + [i for i in reversed(order) if i < first]
+        if self.rest_nodes > 1:
+            return order
+        sufficient = [
+            index
+            for index in order
+            if self.amounts[index] >= self.rest_cpus
+            and (not self.per_job or self.gpus[index] >= self.rest_gpus)
+        ]
+        return [min(sufficient, key=lambda index: self.amounts[index])] if sufficient else order
 
 
 def _spread(

@@ -9,9 +9,18 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 
-from tests.policies.slurm_oracle import arrays, gang, limits, nodes, preemption, reservations
+from tests.policies.slurm_oracle import (
+    arrays,
+    dependencies,
+    gang,
+    limits,
+    nodes,
+    preemption,
+    reservations,
+)
 from tests.policies.slurm_oracle import site as sites
 from tests.policies.slurm_oracle.recording import Plan, Start, Test, Try
+from tests.policies.slurm_oracle.requests import feature_match
 from tests.policies.slurm_oracle.world import PENDING, RUNNING, Job, World
 
 YEAR_MINUTES = 365 * 24 * 60
@@ -160,8 +169,6 @@ def place(job: Job) -> tuple[int, int]:
 
 def eligible(world: World, job: Job) -> bool:
     """True if a job is not held, its begin time has come and its dependencies are met."""
-    from tests.policies.slurm_oracle import dependencies
-
     return dependencies.eligible(world, job)
 
 
@@ -173,8 +180,6 @@ def time_limit(job: Job, partition: sites.Partition) -> int:
 
 def fitting_features(world: World, job: Job, candidates: set[int]) -> set[int]:
     """The candidates that have the features of a job and are large enough for it."""
-    from tests.policies.slurm_oracle.requests import feature_match
-
     return {
         index
         for index in candidates
@@ -451,7 +456,9 @@ class MainPass:
         enter_partition(world, job, partition)
         if (not job.array or arrays.may_start(world, job)) and self.skipped(job, partition):
             return None
-        following = self.try_to_start(job, partition) if may_be_tried(world, job, partition) else None
+        following = (
+            self.try_to_start(job, partition) if may_be_tried(world, job, partition) else None
+        )
         if following is not None or job.state != PENDING:
             self.rejected = None
         elif job.array:
@@ -665,6 +672,30 @@ class Cycle:
         set_reason(world, job, partition, code, everywhere)
         return code, job, following
 
+    def occupied(self, job: Job, chosen: dict[int, int], minutes: int) -> bool:
+        """True if some of the nodes are planned for another in the time of a plan that does not begin now."""
+        begin, finish = self.booking(job.planned, minutes)
+        return job.planned > self.now and self.plan_map.overlaps(frozenset(chosen), begin, finish)
+
+    def plan(
+        self,
+        job: Job,
+        partition: sites.Partition,
+        chosen: dict[int, int],
+        minutes: int,
+        original: int,
+    ) -> None:
+        """Books the nodes whole. A job keeps the earliest of its plans in several partitions."""
+        begin, finish = self.booking(job.planned, minutes)
+        names = self.world.site.node_list(set(chosen))
+        self.outcome.plans.append(Plan(job.number, job.planned, finish, names, partition.name))
+        if original == 0 or job.planned < original:
+            job.planned_nodes = names
+        self.plan_map.book(begin, finish, frozenset(chosen), self.resolution)
+        dump(self.world, self.plan_map, self.outcome)
+        if original and original < job.planned:
+            job.planned = original
+
     def booking(self, start: int, minutes: int) -> tuple[int, int]:
         """Begin and end of a plan in the map: both rounded down to the resolution, at least one step long."""
         begin = start // self.resolution * self.resolution
@@ -775,9 +806,7 @@ def backfill_entry(cycle: Cycle, job: Job, entry: Entry, original: int) -> tuple
     cycle.outcome.tests.append(
         Test(job.number, entry.priority, partition.name, job.reservation or "NONE")
     )
-    if not world.licenses_fit(job):
-        return LICENSES, None
-    counts = node_counts(world, job, partition)
+    counts = node_counts(world, job, partition) if world.licenses_fit(job) else None
     if counts is None:
         return POLICY, None
     minutes = time_limit(job, partition)
@@ -822,20 +851,11 @@ def backfill_entry(cycle: Cycle, job: Job, entry: Entry, original: int) -> tuple
             continue
         if job.planned > cycle.now + cycle.window:
             return "too late", None
-        begin, finish = cycle.booking(job.planned, minutes)
-        taken = frozenset(chosen)
-        if job.planned > cycle.now and cycle.plan_map.overlaps(taken, begin, finish):
+        if cycle.occupied(job, chosen, minutes):
             later = job.planned
             job.planned = 0
             continue
         if not limits.after_nodes(world, job, partition, None, len(chosen)):
             return POLICY, None
-        names = world.site.node_list(taken)
-        cycle.outcome.plans.append(Plan(job.number, job.planned, finish, names, partition.name))
-        if original == 0 or job.planned < original:
-            job.planned_nodes = names
-        cycle.plan_map.book(begin, finish, taken, cycle.resolution)
-        dump(world, cycle.plan_map, cycle.outcome)
-        if original and original < job.planned:
-            job.planned = original
+        cycle.plan(job, partition, chosen, minutes, original)
         return "planned", None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.policies.slurm_oracle.clock import passes_within, starts_within
 from tests.policies.slurm_oracle.recording import read_recording
 from tests.policies.slurm_oracle.replay import Count, Replay, Report
 
@@ -211,3 +212,33 @@ def figures(report: Report) -> dict[str, tuple[int, int]]:
     """Equal and total of each comparison."""
     counts: dict[str, Count] = vars(report)
     return {column: (counts[column].equal, counts[column].total) for column in COLUMNS}
+
+
+# Passes of which the clock of the oracle has one of the same kind within 1.1 s, and starts within one bf_interval when
+# the oracle runs by that clock alone. A tick that comes a hundredth of a second after an end instead of before it moves
+# a start to the next pass, and all that follows with it, so the second figure is far from the first.
+CLOCK: dict[str, tuple[tuple[int, int], tuple[int, int] | None]] = {
+    "arrays-deps": ((85, 88), (58, 58)),
+    "backfill-basic": ((122, 126), (26, 40)),
+    "builtin-fifo": ((69, 71), (40, 40)),
+    "limits": ((64, 66), (49, 49)),
+    "multifactor": ((113, 118), (52, 60)),
+    "partitions-gpu": ((77, 79), (57, 57)),
+    "preempt-part": ((58, 61), None),
+    "preempt-qos": ((64, 65), None),
+    "reservation": ((115, 116), (22, 22)),
+}
+PREEMPTING = ("preempt-part", "preempt-qos")
+
+
+@pytest.mark.skipif(FOLDER is None, reason="../shared/recordings is not there")
+@pytest.mark.parametrize("name", sorted(CLOCK))
+def test_clock(name: str) -> None:
+    """When passes run, by the rules of the clock."""
+    assert FOLDER is not None
+    recording = read_recording(FOLDER / name)
+    found = passes_within(recording, 1.1)
+    interval = int(recording.site.scheduler.get("bf_interval", "30"))
+    begun = None if name in PREEMPTING else starts_within(recording, interval)
+    figures_found = (found.equal, found.total), (begun.equal, begun.total) if begun else None
+    assert figures_found == CLOCK[name]
