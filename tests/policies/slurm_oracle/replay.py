@@ -244,6 +244,8 @@ class Replay:
                 self.world.closed |= nodes
             elif match[2] in ("resume", "idle"):
                 self.world.closed -= nodes
+        elif match := re.search(r"scontrol delete reservation(?:name)?=(\S+)", command):
+            self.world.reservations.pop(match[1], None)
         elif match := re.search(r"scontrol top @?(\d+)", command):
             number = next(sub.job for sub in self.recording.submissions if sub.key == int(match[1]))
             self.top(self.world.jobs[number or 0])

@@ -95,6 +95,7 @@ def derive(command: str, user: str, site: sites.Site) -> Request:
     else:
         tasks = minimum
     account = options.get("account") or site.default_account.get(user, "")
+    own = site.associations.get((account, user))
     names = options.get("partition") or site.default_partition.name
     partitions = names.split(",")
     first = site.partitions.get(partitions[0], site.default_partition)
@@ -115,7 +116,7 @@ def derive(command: str, user: str, site: sites.Site) -> Request:
         user,
         account,
         partitions,
-        options.get("qos") or "normal",
+        options.get("qos") or (own and own.inherited("defaultqos")) or "normal",
         minimum,
         maximum,
         tasks,
