@@ -234,7 +234,7 @@ _LIST_POLICIES = tuple(POLICIES)
 POLICIES["multifactor"] = PolicyEntry(
     _lazy("multifactor", "Multifactor"),
     "backfills in the order of the priorities of the machine file: age, fair share, size, partition, QOS",
-    "Slurm, priority/multifactor; docs/spec/production.md 2.1 to 2.4",
+    "Slurm 22.05 (2022), priority/multifactor; docs/spec/production.md 2.1 to 2.4",
     (_RESERVATIONS,),
 )
 _QUANTUM = (
@@ -248,7 +248,7 @@ _QUANTUM = (
 POLICIES["slurm"] = PolicyEntry(
     _lazy("slurm", "Slurm"),
     "makes the passes of Slurm: the main scheduler, and backfill in cycles with planned starts",
-    "Slurm 22.05; docs/spec/production.md 4.1 and 4.2",
+    "Slurm 22.05 (2022); docs/spec/production.md 4.1 and 4.2",
     (Whole("offset", 0, 0, 2**31, "the second of the epoch at which the clock begins"),),
     has_own_passes=True,
 )
