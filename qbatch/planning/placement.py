@@ -51,7 +51,7 @@ def place_chunks(machine: Machine, free: Sequence[Sequence[int]], job: Job) -> A
     jobs = JobColumns(none, none, none, read_only(np.empty((0, 0), np.int64)), requests)
     hosts = np.array([free, machine.there], np.int64)
     taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
-    if not _place(0, 0, 0, True, jobs, hosts, nothing_booked(hosts), taken):
+    if _place(0, 0, 0, True, jobs, hosts, nothing_booked(hosts), taken) != 0:
         return ()
     return allocation_of(taken)
 

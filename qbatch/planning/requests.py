@@ -317,7 +317,11 @@ class RequestBook:
             if hosts is not None and hosts not in self._sets:
                 self._sets[hosts] = len(self._sets)
                 sets.append(np.isin(np.arange(len(self._machine.hosts)), hosts))
-            groups.append((chunk.count, -1 if hosts is None else self._sets[hosts]))
+            number = -1 if hosts is None else self._sets[hosts]
+            chosen = range(len(self._machine.hosts)) if hosts is None else hosts
+            groups.append(
+                (chunk.count, number, min(chosen, default=0), max(chosen, default=-1) + 1)
+            )
             amounts.append((chunk.procs, chunk.memory, *self._machine.amounts(chunk.resources)))
 
 

@@ -474,11 +474,9 @@ class ResourceModel(ABC):
         instant = Instant(view.now, view.free_procs, 0, len(order), 0, parts.shape[1], 0, 0, 0, 0)
         started, places, begun = for_starts(self, len(order))
         reserved = np.empty((3, min(depth, len(order))), np.int64)
+        jobs = jobs_of(view, self.requests())
         count, kept = _host_pass(
-            instant,
-            jobs_of(view, self.requests()),
-            self.hosts(),
-            parts,
+            host_pass.PassTables(instant, jobs, self.hosts(), parts, started, places, begun),
             order,
             depth,
             is_stopping,
@@ -486,9 +484,7 @@ class ResourceModel(ABC):
             0,
             True,
             reserved,
-            started,
-            places,
-            begun,
+            host_pass.no_failures(jobs),
         )
         starts = self.starts(started[:count].tolist(), places[:count].tolist(), begun)
         return starts, reserved_in(reserved, int(kept))

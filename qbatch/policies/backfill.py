@@ -28,7 +28,7 @@ from qbatch.planning.kernels import lists, passes
 from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.order import BYPASS
 from qbatch.planning.kernels.orders import FCFS, LOOP_ORDERS, PRIORITY, SJF_BEHIND
-from qbatch.planning.kernels.tables import ENDS, NO_PARTS, PARTS, Needs
+from qbatch.planning.kernels.tables import ENDS, NAMED, NO_PARTS, PARTS, Needs
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.partitions import has_tiers, tier_of
 from qbatch.planning.policy import Compiled, ListRules
@@ -83,7 +83,7 @@ class Backfill:
             return Compiled(
                 lists.decide_on_hosts,
                 Needs(reads=PARTS, has_hosts=True),
-                lambda work, _: self._host_list(len(work)),
+                self._of_loop,
             )
 
         def new_memory(work: Workload, machine: Machine) -> passes.PoolList:
@@ -102,6 +102,14 @@ class Backfill:
             else 0
         )
 
+    def _of_loop(self, work: Workload, machine: Machine) -> lists.HostList:
+        """Return the tables of the compiled loop."""
+        rules = self._host_list(len(work))
+        if not machine.chunked:
+            return rules
+        resources = NAMED + len(machine.resources)
+        return rules._replace(last=lists.last_pass(len(work), resources, len(machine.hosts)))
+
     def _host_list(self, rows: int) -> lists.HostList:
         """Return the tables for ``rows`` jobs."""
         rules = self.rules
@@ -113,7 +121,8 @@ class Backfill:
             rules.is_sticky,
             bypasses=np.zeros(rows if rules.weights[BYPASS] else 0),
             held=np.zeros((3, min(rules.depth, rows)), np.int64),
-            holders=np.zeros(2, np.int64),
+            holders=np.zeros(3, np.int64),
+            last=lists.last_pass(0, 0, 0),
         )
 
     def new_memory(self, machine: Machine) -> ListMemory | None:
@@ -210,7 +219,7 @@ class Backfill:
                 running,
                 started,
                 reserves,
-                *tables,
+                *tables[:-1],
             )
             return resources.starts(started[:count].tolist(), []) if count else []
         if not (reserves or resources.fits_any(queue)):
@@ -231,7 +240,7 @@ class Backfill:
                 started,
                 places,
                 begun,
-                *tables,
+                *tables[:-1],
             )
             if count == 0:
                 return []

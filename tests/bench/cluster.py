@@ -9,8 +9,6 @@ is the least with which the nodes of a model have a load of 0.8.
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,9 +23,10 @@ from qbatch.model.record import Workload
 from qbatch.policies import load_policy
 from qbatch.simulation import prepare, run
 from qbatch.simulation.sources import arrivals_of
-from qbatch.workloads.cluster import COLUMNS, generate_cluster
+from qbatch.workloads.cluster import generate_cluster
+from qbatch.workloads.cluster.generate import COLUMNS
 from qbatch.workloads.resource_rows import read_resources
-from qbatch.workloads.side_file import write_side_file
+from qbatch.workloads.side_file import SideText, side_bytes
 from tests.bench.timing import missed
 
 Row = Callable[[str, str], None]
@@ -62,13 +61,8 @@ def year(days: int = DAYS) -> tuple[Workload, Machine]:
             longer = np.minimum(values[field] * factor, LONGEST_S)
             values[field] = np.where(chosen, longer, values[field])
     log = replace(made.log, columns=values)
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "year.resources.csv")
-        with open(path, "wb") as side:
-            write_side_file(
-                side, COLUMNS, ((job, *cells) for job, cells in enumerate(made.requests, 1))
-            )
-        resources = read_resources(path, log)
+    rows = ((job, *cells) for job, cells in enumerate(made.requests, 1))
+    resources = read_resources(SideText(made.log.name, side_bytes(COLUMNS, rows)), log)
     return prepare(log, made.machine, resources=resources), made.machine
 
 

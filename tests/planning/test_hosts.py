@@ -357,6 +357,8 @@ def _requests_of(jobs: Sequence[Job], machine: Machine) -> Requests:
     used = 0
     for record, group in zip(records, groups, strict=True):
         record["count"], record["hosts"] = group.count, -1 if group.allowed is None else used
+        chosen = range(len(machine.hosts)) if group.allowed is None else group.allowed
+        record["begin"], record["end"] = min(chosen, default=0), max(chosen, default=-1) + 1
         used += group.allowed is not None
     amounts = np.array([group.amounts for group in groups], np.int64)
     amounts = amounts.reshape(len(groups), len(machine.hosts[0].total))
@@ -434,12 +436,14 @@ def test_a_place_over_an_interval_is_that_of_the_oracle(form: Callable[[Any], An
                 (later, later + rng.choice(DURATIONS), False),
             ):
                 taken = new_taken(tables)
-                does_fit = form(availability.place)(
+                left = form(availability.place)(
                     job.row, start, end, is_now, tables.jobs, tables.hosts, free, taken
                 )
                 expected = naive.place(case.machine, job, start, end, is_now)
-                found = placement_of(taken) if does_fit else None
+                found = placement_of(taken) if left == 0 else None
                 assert found == expected, (seed, job, start, end, is_now)
+                if is_now and left > 0:  # it does not fit, whatever is booked
+                    assert naive.place(case.machine, job, start, start, True) is None
                 fits += expected is not None
                 several += expected is not None and len(expected) > 1
     assert fits > size(500, 15_000)
@@ -516,10 +520,7 @@ def pass_of(
     begun = np.full((0, 0) if case.is_one_chunk else (AMOUNTS + kinds + 2, space), 55, np.int64)
     hosts, parts = tables.hosts.copy(), tables.parts.copy()
     starts, kept = form(host_pass.host_pass)(
-        instant,
-        tables.jobs,
-        hosts,
-        parts,
+        host_pass.PassTables(instant, tables.jobs, hosts, parts, started, places, begun),
         rows,
         depth,
         is_stopping,
@@ -527,9 +528,7 @@ def pass_of(
         0,
         is_told,
         reserved,
-        started,
-        places,
-        begun,
+        form(host_pass.no_failures)(tables.jobs),
     )
     assert np.array_equal(hosts, tables.hosts)
     assert np.array_equal(parts, tables.parts)

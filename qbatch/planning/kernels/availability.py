@@ -39,6 +39,9 @@ from qbatch.planning.kernels.types import BoolArray, Int64Array
 CHUNKS = HOST
 """The row of ``taken`` with the number of chunks on each host."""
 
+NEVER = 2**62
+"""The number of chunks left of a request that never fits, because it contradicts itself."""
+
 ONE_CHUNK = -1
 """The group of a job without a request: one chunk of what the job's columns ask for."""
 
@@ -253,6 +256,15 @@ def asks(
 
 
 @inlined_kernel
+def range_of(group: int, jobs: JobColumns, hosts: int) -> tuple[int, int]:
+    """Return the first of some hosts on which chunks of a group may be, and the one after the
+    last."""
+    if group == ONE_CHUNK:
+        return 0, hosts
+    return int(jobs.requests.groups[group].begin), int(jobs.requests.groups[group].end)
+
+
+@inlined_kernel
 def may_be_on(group: int, host: int, jobs: JobColumns) -> bool:
     """Return whether chunks of a group may be on a host at all."""
     if group == ONE_CHUNK:
@@ -293,11 +305,14 @@ def watch(row: int, jobs: JobColumns, watched: BoolArray) -> None:
     A job with groups that share hosts is tried at each change of what is free (:func:`earliest`):
     all hosts are its own.
     """
+    if is_mixed(row, jobs):
+        for host in range(watched.shape[0]):
+            watched[host] = True
     first, last = groups_of(row, jobs)
     for group in range(first, last):
-        for host in range(watched.shape[0]):
-            if is_mixed(row, jobs) or may_be_on(group, host, jobs):
-                watched[host] = True
+        begin, end = range_of(group, jobs, watched.shape[0])
+        for host in range(begin, end):
+            watched[host] = watched[host] or may_be_on(group, host, jobs)
 
 
 @kernel
@@ -453,20 +468,22 @@ def fitting(
     hosts: Int64Array,
     free: Availability,
     taken: Int64Array,
-) -> int:
-    """Return how many of the ``left`` chunks of a group may be on a host over ``[start, end)``.
+) -> tuple[int, bool]:
+    """Return how many of the ``left`` chunks of a group may be on a host over ``[start, end)``, and
+    whether what is booked or reserved there keeps out others.
 
     ``is_now``: they have to fit what is free now, too; then an empty interval, and a host on which
     nothing is booked, need no more than that.
     """
     most = most_on(group, row, host, left, jobs, taken)
-    if most > 0 and has_windows(jobs) and opens(row, host, start, end, jobs) > start:
-        most = 0
     if most > 0 and is_now:
         most = fit_now(group, row, host, most, jobs, hosts, taken)
+    most_now = most
+    if most > 0 and has_windows(jobs) and opens(row, host, start, end, jobs) > start:
+        most = 0
     if most > 0 and (not is_now or (end > start and free.booked[host] > 0)):
         most = fit_over(group, row, host, most, start, end, False, jobs, hosts, free, taken)[0]
-    return most
+    return most, most < most_now
 
 
 @inlined_kernel
@@ -476,6 +493,18 @@ def clear(taken: Int64Array) -> None:
         if taken[CHUNKS, host] != 0:
             for field in range(CHUNKS, taken.shape[0]):
                 taken[field, host] = 0
+
+
+@kernel
+def next_taken(host: int, taken: Int64Array) -> int:
+    """Return the first host from one on where a placed job has chunks, the number of hosts for
+    none.
+
+    A loop over all hosts in a kernel that makes arrays would count references at each turn.
+    """
+    while host < taken.shape[1] and taken[CHUNKS, host] == 0:
+        host += 1
+    return host
 
 
 @inlined_kernel
@@ -488,8 +517,9 @@ def place(
     hosts: Int64Array,
     free: Availability,
     taken: Int64Array,
-) -> bool:
-    """Place the chunks of a job over ``[start, end)``; return whether they fit.
+) -> int:
+    """Place the chunks of a job over ``[start, end)``; return how many of the first group that does
+    not fit are left (0: all fit), as a negative number if bookings kept some out.
 
     ``taken[AMOUNTS + N, H]``: receives the number of chunks on each host in the row ``CHUNKS``, and
     what they take in the form of ``parts``.  If they do not fit, it has no meaning.  It is cleared
@@ -498,34 +528,39 @@ def place(
     first, last = groups_of(row, jobs)
     clear(taken)
     if first == last:
-        return False
+        return NEVER
+    is_kept_out = False
     for group in range(first, last):
         left = chunks_of(group, jobs)
-        before = -1
+        begin, after = range_of(group, jobs, hosts.shape[2])
         while left > 0:
             # The next host: in file order, or of those left the one with the fewest free.
             chosen, fits = -1, 0
-            for host in range(before + 1 if group != ONE_CHUNK else 0, hosts.shape[2]):
+            for host in range(begin, after):
                 if chosen >= 0 and hosts[FREE, CPUS, host] >= hosts[FREE, CPUS, chosen]:
                     continue
-                here = fitting(group, row, host, left, start, end, is_now, jobs, hosts, free, taken)
+                here, is_out = fitting(
+                    group, row, host, left, start, end, is_now, jobs, hosts, free, taken
+                )
+                is_kept_out = is_kept_out or is_out
                 if here > 0:
                     chosen, fits = host, here
                     if group != ONE_CHUNK:
                         break
             if chosen < 0:
-                return False
+                return -left if is_kept_out else left
             taken[CHUNKS, chosen] += fits
             for resource in range(hosts.shape[1]):
                 asked = asks(group, row, resource, chosen, jobs, hosts)
                 taken[AMOUNTS + resource, chosen] += fits * asked
             left -= fits
-            before = chosen
+            if group != ONE_CHUNK:
+                begin = chosen + 1
     for host in range(taken.shape[1]):
         if taken[CHUNKS, host] > 0 and takes_whole(first, row, host, jobs, hosts):
             for resource in range(hosts.shape[1]):
                 taken[AMOUNTS + resource, host] = hosts[THERE, resource, host]
-    return True
+    return 0
 
 
 @allocating_kernel
@@ -540,6 +575,21 @@ def each_fits(jobs: JobColumns, hosts: Int64Array) -> Int64Array:
 
 
 @kernel
+def left_now(
+    row: int,
+    start: int,
+    end: int,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    free: Availability,
+    taken: Int64Array,
+) -> int:
+    """Place the chunks of a job over an interval that begins now; return what :func:`place`
+    does."""
+    return place(row, start, end, True, jobs, hosts, free, taken)
+
+
+@inlined_kernel
 def place_now(
     row: int,
     start: int,
@@ -549,8 +599,9 @@ def place_now(
     free: Availability,
     taken: Int64Array,
 ) -> bool:
-    """Place the chunks of a job over an interval that begins now (:func:`place`)."""
-    return place(row, start, end, True, jobs, hosts, free, taken)
+    """Place the chunks of a job over an interval that begins now (:func:`place`); return whether
+    they fit."""
+    return left_now(row, start, end, jobs, hosts, free, taken) == 0
 
 
 @kernel
@@ -563,8 +614,9 @@ def place_over(
     free: Availability,
     taken: Int64Array,
 ) -> bool:
-    """Place the chunks of a job over an interval that need not begin now (:func:`place`)."""
-    return place(row, start, end, False, jobs, hosts, free, taken)
+    """Place the chunks of a job over an interval that need not begin now (:func:`place`); return
+    whether they fit."""
+    return place(row, start, end, False, jobs, hosts, free, taken) == 0
 
 
 @allocating_kernel
@@ -626,7 +678,7 @@ def first_enough(
     looked at again, and are exact.  ``over``: space for the bounds that do not hold any longer.
     """
     first, last = groups_of(row, jobs)
-    many, size, count, is_exact = hosts.shape[2], fits.shape[0], 0, True
+    many, count, is_exact = hosts.shape[2], 0, True
     for group in range(first, last):
         missing[group - first] = chunks_of(group, jobs)
     clear(taken)
@@ -634,9 +686,12 @@ def first_enough(
     while start < before:
         looks = 0
         if is_exact:
-            count, looks = 0, size
-            for each in range(size):
-                over[each] = each
+            count = 0
+            for group in range(first, last):
+                begin, after = range_of(group, jobs, many)
+                for host in range(begin, after):
+                    over[looks] = (group - first) * many + host
+                    looks += 1
         while count > 0 and rises[0, heap.INSTANT] <= start:
             over[looks] = rises[0, heap.ROW]
             heap.pop(rises, count)

@@ -13,6 +13,8 @@ been running, until one starts none.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from qbatch.planning.kernels.availability import (
@@ -28,10 +30,11 @@ from qbatch.planning.kernels.availability import (
     fit_now,
     fit_over,
     groups_of,
-    has_windows,
     is_mixed,
+    left_now,
     most_on,
     new_availability,
+    next_taken,
     place_now,
     place_over,
     requests_of_none,
@@ -59,6 +62,41 @@ from qbatch.planning.kernels.types import BoolArray, Int64Array
 
 ROW, WHERE, AT = 0, 1, 2
 """Rows of ``reserved``: the job, its host (``SPREAD``: several), its start."""
+
+
+class PassTables(NamedTuple):
+    """What a pass reads, and where it writes its starts (:func:`host_pass`)."""
+
+    instant: Instant
+    jobs: JobColumns
+    hosts: Int64Array
+    parts: Int64Array
+    started: Int64Array
+    places: Int64Array
+    begun: Int64Array
+
+
+NOT_NOW = -1
+"""``Failures.until`` of a request that does not fit what is free now, whatever is booked."""
+
+
+class Failures(NamedTuple):
+    """Which requests did not fit in a pass.
+
+    ``until[Q]``: the least end until which a request did not fit (``FOREVER``: it was not tried); it
+    does not fit for a longer time either.  ``left[Q]``: of how many chunks there has to be more
+    space before it fits.
+    """
+
+    until: Int64Array
+    left: Int64Array
+
+
+@allocating_kernel
+def no_failures(jobs: JobColumns) -> Failures:
+    """Return that no request is known not to fit."""
+    until = np.full(jobs.requests.heads.shape[0], FOREVER, np.int64)
+    return Failures(until, np.zeros(until.shape[0], np.int64))
 
 
 @allocating_kernel
@@ -110,10 +148,12 @@ def start_host(asked: Int64Array, hosts: Int64Array) -> int:
 def book(start: int, end: int, sign: int, free: Availability, taken: Int64Array) -> Availability:
     """Take what a job takes on its hosts over ``[start, end)`` (``sign`` -1), or give it back (1);
     hosts that are not filled are left out."""
-    for host in range(taken.shape[1]):
-        if taken[CHUNKS, host] > 0 and free.used[host] > 0:
+    host = next_taken(0, taken)
+    while host < taken.shape[1]:
+        if free.used[host] > 0:
             free = with_space(free, host)
             add(free, host, start, end, sign, taken, host)
+        host = next_taken(host + 1, taken)
     return free
 
 
@@ -167,11 +207,10 @@ def reserve(
     if at == own_at and own >= 0:
         stay(row, own, at, duration, jobs, hosts, free, taken)
     free = book(at, at + duration, -1, free, taken)
-    where = SPREAD
-    for host in range(hosts.shape[2]):
-        if taken[CHUNKS, host] > 0:
-            free.booked[host] = 1
-            where = host
+    where, host = SPREAD, next_taken(0, taken)
+    while host < taken.shape[1]:
+        free.booked[host], where = 1, host
+        host = next_taken(host + 1, taken)
     return free, SPREAD if jobs.requests.of.shape[0] > 0 else where, at
 
 
@@ -207,28 +246,19 @@ def is_on(hosts: BoolArray, taken: Int64Array) -> bool:
 def fill_more(
     watched: BoolArray,
     bookings: int,
-    instant: Instant,
-    jobs: JobColumns,
-    hosts: Int64Array,
-    parts: Int64Array,
+    tables: PassTables,
     count: int,
-    started: Int64Array,
-    places: Int64Array,
-    begun: Int64Array,
     parts_begun: int,
     free: Availability,
 ) -> Availability:
     """Fill those of some hosts that are not filled yet, with the running jobs and the ``count``
     jobs that this pass has started."""
+    instant, hosts, parts = tables.instant, tables.hosts, tables.parts
     if free.times.shape[1] == 0:
         free = empty_for(hosts, parts, instant.parts, bookings)
-    wanted = np.zeros(watched.shape[0], np.bool_)
-    for host in range(watched.shape[0]):
-        wanted[host] = watched[host] and free.used[host] == 0
+    wanted = watched & (free.used == 0)
     fill(wanted, free, instant.now, hosts, parts, instant.parts)
-    return return_begun(
-        wanted, count, jobs, instant.now, hosts, started, places, begun, parts_begun, free
-    )
+    return return_begun(wanted, count, tables, parts_begun, free)
 
 
 @allocating_kernel
@@ -236,14 +266,8 @@ def reserve_awaited(
     awaiting: Int64Array,
     watched: BoolArray,
     bookings: int,
-    instant: Instant,
-    jobs: JobColumns,
-    hosts: Int64Array,
-    parts: Int64Array,
+    tables: PassTables,
     count: int,
-    started: Int64Array,
-    places: Int64Array,
-    begun: Int64Array,
     parts_begun: int,
     free: Availability,
     taken: Int64Array,
@@ -252,26 +276,38 @@ def reserve_awaited(
 ) -> tuple[Availability, int]:
     """Fill the watched hosts (:func:`fill_more`) and book the reservations of the awaiting jobs;
     return the availability, and the number of reservations with the ``kept`` ones before."""
-    free = fill_more(
-        watched,
-        bookings,
-        instant,
-        jobs,
-        hosts,
-        parts,
-        count,
-        started,
-        places,
-        begun,
-        parts_begun,
-        free,
-    )
+    free = fill_more(watched, bookings, tables, count, parts_begun, free)
+    now, jobs, hosts = tables.instant.now, tables.jobs, tables.hosts
     for row in awaiting:
-        free, where, at = reserve(row, instant.now, SPREAD, FOREVER, jobs, hosts, free, taken)
+        free, where, at = reserve(row, now, SPREAD, FOREVER, jobs, hosts, free, taken)
         if at < FOREVER:
             reserved[ROW, kept], reserved[WHERE, kept], reserved[AT, kept] = row, where, at
             kept += 1
     return free, kept
+
+
+@kernel
+def note_failure(row: int, end: int, left: int, jobs: JobColumns, failures: Failures) -> None:
+    """Note that a job did not fit from now until an end, for all jobs that ask for the same.
+
+    ``left``: what :func:`.availability.place` returned.
+    """
+    request = jobs.requests.of[row]
+    if left > 0:
+        failures.until[request], failures.left[request] = NOT_NOW, left
+    else:
+        # It may fit as soon as one chunk more does.
+        failures.until[request] = min(failures.until[request], end)
+        failures.left[request] = 1
+
+
+@kernel
+def forget_bookings(rows: Int64Array, jobs: JobColumns, failures: Failures) -> None:
+    """Forget for some rows which requests did not fit because of what was booked."""
+    for row in rows:
+        request = jobs.requests.of[row]
+        if failures.until[request] != NOT_NOW:
+            failures.until[request] = FOREVER
 
 
 @kernel
@@ -280,9 +316,8 @@ def next_fit(
     rows: Int64Array,
     now: int,
     left: int,
-    is_booked: bool,
     has_begun: BoolArray,
-    failed: Int64Array,
+    failures: Failures,
     jobs: JobColumns,
     hosts: Int64Array,
     free: Availability,
@@ -298,20 +333,18 @@ def next_fit(
         if is_mixed(row, jobs):
             break
         end, request = now + jobs.estimate[row], jobs.requests.of[row]
-        if not has_begun[turn] and jobs.procs[row] <= left and end < failed[request]:
-            if place_now(row, now, end, jobs, hosts, free, taken):
+        if end < failures.until[request] and jobs.procs[row] <= left and not has_begun[turn]:
+            missing = left_now(row, now, end, jobs, hosts, free, taken)
+            if missing == 0:
                 break
-            failed[request] = end if is_booked or has_windows(jobs) else now
+            note_failure(row, end, missing, jobs, failures)
         turn += 1
     return turn
 
 
 @allocating_kernel
 def scan_hosts(  # noqa: PLR0915, it is one thought
-    instant: Instant,
-    jobs: JobColumns,
-    hosts: Int64Array,
-    parts: Int64Array,
+    tables: PassTables,
     rows: Int64Array,
     depth: int,
     is_stopping: bool,
@@ -319,9 +352,7 @@ def scan_hosts(  # noqa: PLR0915, it is one thought
     holders: int,
     is_told: bool,
     reserved: Int64Array,
-    started: Int64Array,
-    places: Int64Array,
-    begun: Int64Array,
+    failures: Failures,
 ) -> tuple[int, int]:
     """Make the pass of :func:`host_pass` where hosts matter.
 
@@ -329,7 +360,8 @@ def scan_hosts(  # noqa: PLR0915, it is one thought
     until a later job could start on a host on which one of them may be (``watched``).  Only such
     hosts are filled.
     """
-    now, held, requests = instant.now, reserved[:, :holders].copy(), jobs.requests
+    jobs, hosts, begun = tables.jobs, tables.hosts, tables.begun
+    now, held, requests = tables.instant.now, reserved[:, :holders].copy(), jobs.requests
     bookings = min(depth + holders, 16)
     has_begun = np.zeros(rows.shape[0], np.bool_)
     awaiting = np.empty(min(depth, rows.shape[0]), np.int64)
@@ -339,25 +371,12 @@ def scan_hosts(  # noqa: PLR0915, it is one thought
     all_left, most_left = all_free(hosts), most_free(hosts)
     while True:
         before, has_passed_mixed, kept, most, awaited = count, False, 0, depth, 0
-        # The least end for which a request did not fit: it does not fit for a longer time either.
-        failed = np.full(requests.heads.shape[0], FOREVER, np.int64)
+        if count > 0 and requests.of.shape[0] > 0:
+            forget_bookings(rows, jobs, failures)
         free = new_availability(hosts.shape[2], hosts.shape[1], 0)
         watched[:] = holders > 0
         if holders > 0:
-            free = fill_more(
-                watched,
-                bookings,
-                instant,
-                jobs,
-                hosts,
-                parts,
-                count,
-                started,
-                places,
-                begun,
-                parts_begun,
-                free,
-            )
+            free = fill_more(watched, bookings, tables, count, parts_begun, free)
             watched[:] = False
             # Each constrains all the others until it is lifted out at its turn.
             for turn in range(holders):
@@ -371,9 +390,8 @@ def scan_hosts(  # noqa: PLR0915, it is one thought
                     rows,
                     now,
                     all_left,
-                    kept > 0,
                     has_begun,
-                    failed,
+                    failures,
                     jobs,
                     hosts,
                     free,
@@ -391,10 +409,11 @@ def scan_hosts(  # noqa: PLR0915, it is one thought
             # What asks for more processors than are free needs no look.
             procs = jobs.procs[row]
             may_fit = procs <= most_left if request < 0 else procs <= all_left
-            may_fit = may_fit and turn >= known and (request < 0 or end < failed[request])
-            is_placed = False
+            may_fit = may_fit and turn >= known and (request < 0 or end < failures.until[request])
+            is_placed, left = False, 1
             while may_fit and not is_placed:
-                may_fit = place_now(row, now, end, jobs, hosts, free, taken)
+                left = left_now(row, now, end, jobs, hosts, free, taken)
+                may_fit = left == 0
                 is_placed = may_fit and not (awaited > 0 and is_on(watched, taken))
                 if may_fit and not is_placed:
                     made = kept
@@ -402,14 +421,8 @@ def scan_hosts(  # noqa: PLR0915, it is one thought
                         awaiting[:awaited],
                         watched,
                         bookings,
-                        instant,
-                        jobs,
-                        hosts,
-                        parts,
+                        tables,
                         count,
-                        started,
-                        places,
-                        begun,
                         parts_begun,
                         free,
                         taken,
@@ -419,8 +432,8 @@ def scan_hosts(  # noqa: PLR0915, it is one thought
                     most -= awaited - (kept - made)
                     awaited, watched[:] = 0, False
             if is_placed:
-                started[count] = row
-                places[count], parts_begun = write_begun(row, end, jobs, taken, begun, parts_begun)
+                where, parts_begun = write_begun(row, end, jobs, taken, begun, parts_begun)
+                tables.started[count], tables.places[count] = row, where
                 count += 1
                 has_begun[turn] = True
                 free = book(now, end, -1, free, taken)
@@ -429,10 +442,8 @@ def scan_hosts(  # noqa: PLR0915, it is one thought
                 continue
             if is_mixed(row, jobs):
                 has_passed_mixed = True
-            elif request >= 0 and turn >= known:
-                # While nothing is booked it does not fit for any time.
-                is_short = kept == 0 and not has_windows(jobs)
-                failed[request] = min(failed[request], now if is_short else end)
+            elif request >= 0 and turn >= known and end < failures.until[request]:
+                note_failure(row, end, left, jobs, failures)
             if is_stopping:
                 break
             if turn < holders:
@@ -456,21 +467,15 @@ def scan_hosts(  # noqa: PLR0915, it is one thought
             awaiting[:awaited],
             watched,
             bookings,
-            instant,
-            jobs,
-            hosts,
-            parts,
+            tables,
             count,
-            started,
-            places,
-            begun,
             parts_begun,
             free,
             taken,
             reserved,
             kept,
         )
-    give_back_begun(count, jobs, hosts, started, places, begun, parts_begun)
+    give_back_begun(count, parts_begun, tables)
     if requests.of.shape[0] > 0:
         begun[OF_ROW, parts_begun] = NO_JOB
     return count, kept
@@ -478,10 +483,7 @@ def scan_hosts(  # noqa: PLR0915, it is one thought
 
 @allocating_kernel
 def host_pass(
-    instant: Instant,
-    jobs: JobColumns,
-    hosts: Int64Array,
-    parts: Int64Array,
+    tables: PassTables,
     rows: Int64Array,
     depth: int,
     is_stopping: bool,
@@ -489,9 +491,7 @@ def host_pass(
     holders: int,
     is_told: bool,
     reserved: Int64Array,
-    started: Int64Array,
-    places: Int64Array,
-    begun: Int64Array,
+    failures: Failures,
 ) -> tuple[int, int]:
     """Make one pass; return the number of started jobs and the number of reservations.
 
@@ -504,7 +504,9 @@ def host_pass(
     hosts.  ``is_told``: ``reserved`` receives all reservations, also those that no start needed to
     know.  ``begun``: receives the parts of jobs that have requests; for them ``places`` is
     ``SPREAD``.  It has space for one more: ``NO_JOB`` in ``OF_ROW`` is behind the last.
+    ``failures``: what is known not to fit what is free now, and receives what was found out.
     """
+    jobs, hosts, begun = tables.jobs, tables.hosts, tables.begun
     requests = jobs.requests
     is_loose = requests.of.shape[0] > 0
     for row in rows:
@@ -513,48 +515,25 @@ def host_pass(
         # Reservations on several hosts hold until the next pass only.
         staying = holders if requests.of.shape[0] == 0 else 0
         return scan_hosts(
-            instant,
-            jobs,
-            hosts,
-            parts,
-            rows,
-            depth,
-            is_stopping,
-            known,
-            staying,
-            is_told,
-            reserved,
-            started,
-            places,
-            begun,
+            tables, rows, depth, is_stopping, known, staying, is_told, reserved, failures
         )
     # Hosts matter to no job: the pass is that of one pool, and hosts are chosen afterwards.
-    pool, together, alone = as_pool(instant.parts, jobs, hosts, parts)
+    forget_bookings(rows, jobs, failures)
+    pool, together, alone = as_pool(tables.instant.parts, jobs, hosts, tables.parts)
+    as_one = PassTables(tables.instant, alone, pool, together, tables.started, tables.places, begun)
     count, kept = scan_hosts(
-        instant,
-        alone,
-        pool,
-        together,
-        rows,
-        depth,
-        is_stopping,
-        known,
-        holders,
-        is_told,
-        reserved,
-        started,
-        places,
-        begun,
+        as_one, rows, depth, is_stopping, known, holders, is_told, reserved, failures
     )
     left, parts_begun = hosts.copy(), 0
     taken = np.zeros((AMOUNTS + hosts.shape[1], hosts.shape[2]), np.int64)
     nothing = new_availability(hosts.shape[2], hosts.shape[1], 0)
+    now = tables.instant.now
     for turn in range(count):
-        row = started[turn]
-        place_now(row, instant.now, instant.now, jobs, left, nothing, taken)
+        row = tables.started[turn]
+        place_now(row, now, now, jobs, left, nothing, taken)
         take_now(left, taken)
-        end = instant.now + jobs.estimate[row]
-        places[turn], parts_begun = write_begun(row, end, jobs, taken, begun, parts_begun)
+        end = now + jobs.estimate[row]
+        tables.places[turn], parts_begun = write_begun(row, end, jobs, taken, begun, parts_begun)
     begun[OF_ROW, parts_begun] = NO_JOB
     return count, kept
 
@@ -585,18 +564,11 @@ def take_now(hosts: Int64Array, taken: Int64Array) -> None:
 
 
 @kernel
-def give_back_begun(
-    count: int,
-    jobs: JobColumns,
-    hosts: Int64Array,
-    started: Int64Array,
-    places: Int64Array,
-    begun: Int64Array,
-    parts: int,
-) -> None:
+def give_back_begun(count: int, parts: int, tables: PassTables) -> None:
     """Give back what the jobs started in this pass took of what is free now: a pass only decides."""
+    jobs, hosts, begun = tables.jobs, tables.hosts, tables.begun
     for turn in range(count):
-        row, host = started[turn], places[turn]
+        row, host = tables.started[turn], tables.places[turn]
         if host >= 0:
             for resource in range(hosts.shape[1]):
                 hosts[FREE, resource, host] += asks(ONE_CHUNK, row, resource, host, jobs, hosts)
@@ -607,27 +579,20 @@ def give_back_begun(
 
 @allocating_kernel
 def return_begun(
-    wanted: BoolArray,
-    count: int,
-    jobs: JobColumns,
-    now: int,
-    hosts: Int64Array,
-    started: Int64Array,
-    places: Int64Array,
-    begun: Int64Array,
-    parts: int,
-    free: Availability,
+    wanted: BoolArray, count: int, tables: PassTables, parts: int, free: Availability
 ) -> Availability:
     """Give back, at their ends, what the jobs started in this pass take of the wanted hosts: they
     are gone from what is free now, and do not run yet."""
+    jobs, hosts, begun = tables.jobs, tables.hosts, tables.begun
     part = np.zeros((AMOUNTS + hosts.shape[1], 1), np.int64)
     for turn in range(count):
-        row, host = started[turn], places[turn]
+        row, host = tables.started[turn], tables.places[turn]
         if host >= 0 and wanted[host]:
             for resource in range(hosts.shape[1]):
                 part[AMOUNTS + resource, 0] = asks(ONE_CHUNK, row, resource, host, jobs, hosts)
+            end = tables.instant.now + jobs.estimate[row]
             free = with_space(free, host)
-            add(free, host, now + jobs.estimate[row], FOREVER, 1, part, 0)
+            add(free, host, end, FOREVER, 1, part, 0)
     for each in range(parts):
         if wanted[begun[HOST, each]]:
             free = with_space(free, begun[HOST, each])

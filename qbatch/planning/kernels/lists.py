@@ -8,27 +8,43 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from qbatch.planning.kernels.availability import has_windows, requests_of_none
+from qbatch.planning.kernels.availability import (
+    chunks_of,
+    fit_now,
+    groups_of,
+    has_windows,
+    is_mixed,
+    most_on,
+    requests_of_none,
+)
 from qbatch.planning.kernels.host_pass import (
     AT,
+    NOT_NOW,
     ROW,
     WHERE,
+    Failures,
+    PassTables,
     all_free,
     fits_any,
     host_pass,
     most_free,
+    no_failures,
 )
 from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel, with_constants
 from qbatch.planning.kernels.order import BYPASS, in_order, priorities, sorted_by
 from qbatch.planning.kernels.orders import FCFS, PRIORITY, SJF_BEHIND
 from qbatch.planning.kernels.passes import PoolList, fcfs_pass
+from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     AMOUNTS,
     CPUS,
     END,
     FREE,
+    HOST,
     MEMORY,
     NAMED,
+    NO_JOB,
+    OF_ROW,
     PROCS,
     THERE,
     Instant,
@@ -143,6 +159,41 @@ def pool_scheduler(a_pass: Callable[..., int]) -> Callable[..., int]:
     return cast(Callable[..., int], decide)
 
 
+class LastPass(NamedTuple):
+    """What the compiled loop keeps of the last pass, to know what still does not fit; all are empty
+    elsewhere.
+
+    ``failures``: by request.  ``seen[Q]``: the number of the last pass in which a request waited;
+    if that was not the last pass, ``failures`` say nothing.  ``free[N, H]``: at most what was free
+    after that pass.  Scratch: ``gained[H]``, the hosts where more is free now; ``nothing[., H]``,
+    zeros.
+    """
+
+    failures: Failures
+    seen: Int64Array
+    free: Int64Array
+    gained: Int64Array
+    nothing: Int64Array
+
+
+def last_pass(requests: int, resources: int, hosts: int) -> LastPass:
+    """Return the tables before the first pass, with space for so many requests."""
+    return LastPass(
+        Failures(np.full(requests, FOREVER, np.int64), np.zeros(requests, np.int64)),
+        np.zeros(requests, np.int64),
+        np.zeros((resources, hosts), np.int64),
+        np.zeros(hosts, np.int64),
+        np.zeros((AMOUNTS + resources, hosts), np.int64),
+    )
+
+
+@allocating_kernel
+def no_last_pass() -> LastPass:
+    """Return the tables where nothing is kept."""
+    none, nothing = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+    return LastPass(Failures(none, none), none, nothing, none, nothing)
+
+
 class HostList(NamedTuple):
     """A list scheduler of hosts (a pool is one).
 
@@ -152,7 +203,8 @@ class HostList(NamedTuple):
 
     ``bypasses[R]``: how often other jobs bypassed a job; empty if that has no weight.  ``held[3,
     n]``: row, host and start of each reservation of the last pass, ``holders[KEPT]`` in number, of
-    which the first ``holders[HELD]`` stay.
+    which the first ``holders[HELD]`` stay.  ``holders[PASSES]``: the number of passes in which
+    something waited.
     """
 
     order: int
@@ -163,9 +215,10 @@ class HostList(NamedTuple):
     bypasses: Float64Array
     held: Int64Array
     holders: Int64Array
+    last: LastPass
 
 
-HELD, KEPT = 0, 1
+HELD, KEPT, PASSES = 0, 1, 2
 """Indices into ``holders``."""
 
 
@@ -174,11 +227,14 @@ def decide_on_hosts(
     instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: HostList
 ) -> int:
     """Make one pass of a list scheduler of hosts (docs/spec/papers.md 3.3 and 3.7)."""
-    # A reservation that stays is made even if nothing can start.
     queue = state.waiting[instant.head : instant.tail]
-    if queue.shape[0] == 0 or not (memory.is_sticky or may_start(queue, jobs, state.hosts)):
+    remember(instant, queue, jobs, state.hosts, state.parts, memory)
+    # A reservation that stays is made even if nothing can start.
+    if queue.shape[0] == 0 or not (
+        memory.is_sticky or may_start(instant.now, queue, jobs, state.hosts, memory.last.failures)
+    ):
         return 0
-    return list_pass(
+    count = list_pass(
         instant,
         jobs,
         state.waiting,
@@ -190,14 +246,130 @@ def decide_on_hosts(
         memory.is_sticky,
         memory,
     )
+    note_begun(count, state.begun, memory)
+    return count
 
 
 @kernel
-def may_start(rows: Int64Array, jobs: JobColumns, hosts: Int64Array) -> bool:
-    """Return whether one of some rows asks for no more processors than are free for one job."""
-    free = all_free(hosts) if jobs.requests.of.shape[0] > 0 else most_free(hosts)
-    for row in rows:  # noqa: SIM110, the compiler takes no generators
-        if jobs.procs[row] <= free:
+def remember(
+    instant: Instant,
+    queue: Int64Array,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    parts: Int64Array,
+    memory: HostList,
+) -> None:
+    """Find out which requests of the queue still do not fit, of those that did not in the last pass.
+
+    Since then something was given back on a few hosts only.  A request still does not fit if these
+    do not have space for the chunks that were left, and if the reservations that were in its way
+    have stayed.
+    """
+    last, holders = memory.last, memory.holders
+    failures, seen = last.failures, last.seen
+    holders[PASSES] += 1
+    if seen.shape[0] == 0 or queue.shape[0] == 0:
+        return
+    gained = last.gained[: find_gained(hosts, last) if instant.ended > 0 else 0]
+    is_same = is_in_sequence(memory) and not is_late(instant, parts)
+    for row in queue[: memory.depth]:
+        is_same = is_same and not is_mixed(row, jobs)
+        for host in gained:
+            is_same = is_same and most_now(row, host, jobs, hosts, last.nothing, False) == 0
+    for row in queue:
+        request = jobs.requests.of[row]
+        if seen[request] == holders[PASSES]:
+            continue
+        is_known = seen[request] == holders[PASSES] - 1 and (
+            is_same or failures.until[request] == NOT_NOW
+        )
+        seen[request] = holders[PASSES]
+        if is_known and failures.until[request] < FOREVER:
+            for host in gained:
+                failures.left[request] -= most_now(row, host, jobs, hosts, last.nothing, True)
+            is_known = failures.left[request] > 0
+        if not is_known:
+            failures.until[request] = FOREVER
+
+
+@kernel
+def is_in_sequence(memory: HostList) -> bool:
+    """Return whether the rows are looked through in order of sequence, to the end of the queue, and
+    reservations are made anew in each pass."""
+    is_plain = memory.order == FCFS and not (memory.is_sticky or memory.is_stopping)
+    return bool(is_plain and memory.weights[BYPASS] == 0.0)
+
+
+@kernel
+def is_late(instant: Instant, parts: Int64Array) -> bool:
+    """Return whether a running job should have ended."""
+    return bool(instant.parts > 0 and parts[END, 0] <= instant.now)
+
+
+@kernel
+def find_gained(hosts: Int64Array, last: LastPass) -> int:
+    """Write the hosts where more is free than after the last pass; return their number."""
+    gained = 0
+    for resource in range(hosts.shape[1]):
+        for host in range(hosts.shape[2]):
+            if hosts[FREE, resource, host] > last.free[resource, host]:
+                last.free[resource, host] = hosts[FREE, resource, host]
+                is_known = False
+                for other in last.gained[:gained]:
+                    is_known = is_known or other == host
+                if not is_known:
+                    last.gained[gained] = host
+                    gained += 1
+    return gained
+
+
+@kernel
+def most_now(
+    row: int,
+    host: int,
+    jobs: JobColumns,
+    hosts: Int64Array,
+    nothing: Int64Array,
+    is_free: bool,
+) -> int:
+    """Return at least how many chunks of a job may be on a host; ``is_free``: and fit what is free
+    there now.
+
+    Groups are counted as if none took from the others.
+    """
+    (first, last), count = groups_of(row, jobs), 0
+    for group in range(first, last):
+        most = most_on(group, row, host, chunks_of(group, jobs), jobs, nothing)
+        if most > 0 and is_free:
+            most = fit_now(group, row, host, most, jobs, hosts, nothing)
+        count += most
+    return count
+
+
+@kernel
+def note_begun(count: int, begun: Int64Array, memory: HostList) -> None:
+    """Note that the starts of a pass take their parts of what is free."""
+    free, part = memory.last.free, 0
+    if free.shape[0] == 0 or count == 0:
+        return
+    while begun[OF_ROW, part] != NO_JOB:
+        for resource in range(free.shape[0]):
+            free[resource, begun[HOST, part]] -= begun[AMOUNTS + resource, part]
+        part += 1
+
+
+@kernel
+def may_start(
+    now: int, rows: Int64Array, jobs: JobColumns, hosts: Int64Array, failures: Failures
+) -> bool:
+    """Return whether one of some rows asks for no more processors than are free for one job, and is
+    not known not to fit."""
+    has_requests = jobs.requests.of.shape[0] > 0
+    is_known = has_requests and failures.until.shape[0] > 0
+    free = all_free(hosts) if has_requests else most_free(hosts)
+    for row in rows:
+        until = failures.until[jobs.requests.of[row]] if is_known else FOREVER
+        if jobs.procs[row] <= free and now + jobs.estimate[row] < until:
             return True
     return False
 
@@ -226,11 +398,11 @@ def list_pass(
         queue[: memory.depth] = waiting[instant.head : instant.head + memory.depth]
         known = memory.depth
     looked = looked_through(instant.now, jobs, queue, 0, memory)
+    failures = no_failures(jobs)
+    if memory.holders[PASSES] > 0 and memory.last.seen.shape[0] > 0:
+        failures = memory.last.failures
     count, kept = host_pass(
-        instant,
-        jobs,
-        hosts,
-        parts,
+        PassTables(instant, jobs, hosts, parts, started, places, begun),
         looked,
         memory.depth,
         memory.is_stopping,
@@ -238,9 +410,7 @@ def list_pass(
         memory.holders[HELD],
         is_told,
         memory.held,
-        started,
-        places,
-        begun,
+        failures,
     )
     note_pass(looked, started, count, kept, memory)
     return count
@@ -259,10 +429,9 @@ def known_to_wait(
     on hosts.  A pass that stops at the first job that does not fit looks at few anyway.
     """
     old, is_tight = instant.scan_from - instant.head, False
-    is_plain = memory.order == FCFS and not (memory.is_sticky or memory.is_stopping)
-    is_plain = is_plain and memory.weights[BYPASS] == 0.0
-    is_late = instant.parts > 0 and parts[END, 0] <= instant.now
-    if jobs.requests.of.shape[0] == 0 or not is_plain or is_late or has_windows(jobs):
+    if jobs.requests.of.shape[0] == 0 or has_windows(jobs):
+        return 0
+    if is_late(instant, parts) or not is_in_sequence(memory):
         return 0
     for place in range(old):
         head = jobs.requests.heads[jobs.requests.of[queue[place]]]
@@ -308,7 +477,9 @@ def list_pass_apart(
     A call from Python with named tuples costs twice as much.
     """
     instant = Instant(now, free, 0, waiting.shape[0], 0, parts.shape[1], 0, 0, 0, 0)
-    rules = HostList(order, depth, weights, is_stopping, is_sticky, bypasses, held, holders)
+    rules = HostList(
+        order, depth, weights, is_stopping, is_sticky, bypasses, held, holders, no_last_pass()
+    )
     requests = Requests(of, heads, groups, chunks, sets, firsts, windows)
     jobs = JobColumns(submit, procs, estimate, asked, requests)
     return list_pass(instant, jobs, waiting, hosts, parts, started, places, begun, True, rules)
@@ -353,7 +524,9 @@ def list_pass_of_pool(
     for place in range(running):
         parts[END, place], parts[PROCS, place] = ends[place], amounts[place]
     instant = Instant(now, free, 0, waiting.shape[0], 0, running, 0, 0, 0, 0)
-    rules = HostList(order, depth, weights, is_stopping, is_sticky, bypasses, held, holders)
+    rules = HostList(
+        order, depth, weights, is_stopping, is_sticky, bypasses, held, holders, no_last_pass()
+    )
     return list_pass(instant, jobs, waiting, hosts, parts, started, places, begun, True, rules)
 
 
@@ -368,10 +541,9 @@ def start_in_order(
     """
     reserved = np.empty((3, min(depth, rows.shape[0])), np.int64)
     return host_pass(
-        instant,
-        jobs,
-        state.hosts,
-        state.parts,
+        PassTables(
+            instant, jobs, state.hosts, state.parts, state.started, state.places, state.begun
+        ),
         rows,
         depth,
         False,
@@ -379,9 +551,7 @@ def start_in_order(
         0,
         False,
         reserved,
-        state.started,
-        state.places,
-        state.begun,
+        no_failures(jobs),
     )[0]
 
 

@@ -157,9 +157,13 @@ REQUEST = record(
 )
 """What equal jobs ask for: groups of equal chunks, in the order in which they are placed."""
 
-GROUP = record("count", "hosts")
-"""Equal chunks, each inside one host: their number, and the row of ``Requests.sets`` with the hosts
-on which they may be (-1: any)."""
+GROUP = record(
+    "count",  # their number.
+    "hosts",  # the row of ``Requests.sets`` with the hosts on which they may be (-1: any).
+    "begin",  # the first of these hosts.
+    "end",  # the host after the last of them.
+)
+"""Equal chunks, each inside one host."""
 
 
 class Requests(NamedTuple):
