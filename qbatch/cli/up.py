@@ -263,15 +263,15 @@ def _settings(
 
 
 def _note_classes(settings: Settings) -> None:
-    """Print a note for each policy that does not follow the classes or the tiers of its pool's machine
-    file."""
-    from qbatch.planning.policy import note_of_classes, note_of_tiers
+    """Print a note for each policy that does not follow the classes, the tiers or the site of its
+    pool's machine file."""
+    from qbatch.planning.policy import note_of_classes, note_of_site, note_of_tiers
     from qbatch.policies.registry import load_policy
 
     for pool in settings.pools:
         if pool.machine is None:
             continue
-        for note in (note_of_classes, note_of_tiers):
+        for note in (note_of_classes, note_of_tiers, note_of_site):
             if text := note([load_policy(pool.policy)], pool.machine):
                 talk(f"note: {text}")
 

@@ -22,7 +22,7 @@ from qbatch.metrics import breakdown, measure
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
-from qbatch.planning.policy import Policy, name_of, note_of_classes, note_of_tiers
+from qbatch.planning.policy import Policy, name_of, note_of_classes, note_of_site, note_of_tiers
 from qbatch.results.run_words import left_out_notes, missing_estimates_of
 from qbatch.simulation.calendar import ProgressCallback
 from qbatch.simulation.drivers import run
@@ -192,7 +192,9 @@ class Experiment:
         if not work.counted.any():
             notes.append("--warmup is longer than the log: no job is counted")
         chosen = list(policies)
-        heedless = [note(chosen, self.machine) for note in (note_of_classes, note_of_tiers)]
+        heedless = [
+            note(chosen, self.machine) for note in (note_of_classes, note_of_tiers, note_of_site)
+        ]
         return [*notes, *filter(None, heedless)]
 
     def note_of_users(self) -> str:

@@ -268,6 +268,18 @@ def note_of_tiers(policies: Iterable[Policy], machine: Machine) -> str | None:
     )
 
 
+def note_of_site(policies: Iterable[Policy], machine: Machine) -> str | None:
+    """Return a note for a user if the machine file has priorities or limits of a site that some of the
+    policies do not follow, else None."""
+    heedless = [name_of(each) for each in policies if not getattr(each, "follows_site", False)]
+    if machine.site is None or not heedless:
+        return None
+    return (
+        "the policies multifactor and slurm follow the priorities of the machine file, and slurm its "
+        f"limits; {', '.join(heedless)} {'follows' if len(heedless) == 1 else 'follow'} neither"
+    )
+
+
 def name_of(policy: Policy) -> str:
     """Return the policy's canonical name: its ``name``, else that of its class."""
     return str(getattr(policy, "name", "") or type(policy).__name__)
