@@ -1,6 +1,7 @@
-"""What a site decides beyond its hosts: accounts and users with their shares, qualities of service
-(QOS), limits, the weights of priorities, fair share, and how its scheduler makes passes
-(docs/spec/production.md, sections 2, 3, 4, 6 and 7).
+"""What a site decides beyond its hosts (docs/spec/production.md, sections 2, 3, 4, 6 and 7).
+
+These are accounts and users with their shares, qualities of service (QOS), limits, the weights of
+priorities, fair share, and the passes of its scheduler.
 
 They are tables of the machine file's second schema (:mod:`qbatch.model.site_policy_tables` reads and
 writes them).
@@ -92,9 +93,9 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True):
 class Qos(msgspec.Struct, frozen=True, omit_defaults=True):
     """A quality of service.
 
-    ``preempts``: the QOS with jobs that its jobs may preempt; ``preempt_mode``: what happens to its
-    own jobs then (empty: what the site says), ``grace`` seconds after they are told, and not before
-    they ran for ``exempt`` seconds (``NO_LIMIT``: what the site says).
+    ``preempts``: the QOS with jobs that its jobs may preempt.  ``preempt_mode``: what happens to its
+    own jobs then (empty: what the site says).  That comes ``grace`` seconds after their notice, and not
+    before they ran for ``exempt`` seconds (``NO_LIMIT``: what the site says).
     ``usage_factor``: by how much the use of its jobs counts.  ``flags``: some of ``QOS_FLAGS``.
     """
 
@@ -110,7 +111,7 @@ class Qos(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class UserShare(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A user in an account: shares among the accounts and users beside it (``OF_PARENT``: those of
+    """A user in an account: shares among the accounts and users next to it (``OF_PARENT``: those of
     the account).
 
     ``qos``: those that its jobs may name (empty: those of the account); ``default_qos``: of a job

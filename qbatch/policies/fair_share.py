@@ -123,7 +123,7 @@ class ShareTree:
         return found
 
     def level_values(self, usage: Sequence[float]) -> list[float]:
-        """Return the level value of each node: its part of the shares beside it, divided by its
+        """Return the level value of each node: its part of the shares next to it, divided by its
         part of their use (infinity: it used nothing, or has the shares of its account)."""
         found = [inf] * len(self.nodes)
         for number, node in enumerate(self.nodes):

@@ -289,9 +289,10 @@ def hosts_of(job: Job) -> int:
 
 
 class SiteMemory:
-    """What a policy with multifactor priorities remembers: use, the running jobs that are charged,
-    and by row of each waiting job its terms in each of its partitions, the second of its submission,
-    and its priority in each.
+    """What a policy with multifactor priorities remembers: use, and the running jobs that are charged.
+
+    Of each waiting job it has by row the terms and the priority in each of its partitions, and the
+    second of its submission.
 
     ``begun``: the second of the first event, of which ticks are counted.  ``factors``: the fair-share
     factor of each association at the last tick; it stays until the next.

@@ -284,9 +284,9 @@ class Nodes:
     ) -> tuple[int, dict[int, int]] | None:
         """Return when and where a job can start if running jobs end at their limits; None: never.
 
-        The ends of running jobs on candidates are taken away in windows: the first ends ``w`` after
-        the first end, rounded up to 30 s (to a whole further one at a multiple), with ``w`` = 30 s;
-        each further window doubles ``w``.  After each window the job is tried.  It starts at the end
+        The ends of running jobs on candidates are taken away in windows.  The first window ends 30 s
+        after the first end, rounded up to 30 s (to a whole further one at a multiple).  Each further
+        one is twice as long.  After each window the job is tried.  It starts at the end
         of the last job that was taken away.  ``offset``: of the epoch.
         """
         chosen = self.select(ask, candidates)
