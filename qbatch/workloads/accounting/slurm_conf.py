@@ -212,7 +212,7 @@ def _remarks(
 
 def conf_lines(path: str, within: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield each line's place and its pairs, names in small letters; a backslash joins lines.
-    ``Include`` reads another file, beside this one if its name is relative."""
+    ``Include`` reads another file, next to this one if its name is relative."""
     try:
         text = Path(path).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
