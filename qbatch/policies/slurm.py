@@ -130,7 +130,7 @@ class Slurm(Multifactor):
         passes = self.passes_of(view.machine)
         now = view.now // SECOND
         if memory.last_full < 0:
-            memory.last_full = memory.last_main = now
+            memory.last_full, memory.last_main = now, now - max(passes.delay, passes.least_gap)
             memory.next_backfill = now + passes.backfill_interval
         self._hold(view, memory)
         if view.arrived or view.ended or view.is_machine_changed or view.requeued:
@@ -198,6 +198,7 @@ class Slurm(Multifactor):
         for start in made:
             self._note(view, memory, [start])
             yield start
+        memory.counted = tables.counted.tolist()
 
     def _hold(self, view: View, memory: SlurmMemory) -> None:
         """Follow what running jobs have: those that ended, and those that an operator started."""

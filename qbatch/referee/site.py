@@ -163,4 +163,6 @@ def amounts_on_hosts(
     others = np.where(others == NOT_COUNTED, NOT_COUNTED, others - there[parts.host])
     rest = np.where(has_more[parts.job], 0, total[parts.job] - others)
     amount = np.where(is_even[parts.job], each[parts.job], np.maximum(least[parts.job], rest))
-    return Amounts(amount, ~is_even[parts.job] & (total[parts.job] > 0))
+    # The sum of a job on one host is what it has there.
+    is_shared = parts.width[parts.job] > 1
+    return Amounts(amount, ~is_even[parts.job] & is_shared & (total[parts.job] > 0))

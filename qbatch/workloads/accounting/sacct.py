@@ -104,6 +104,7 @@ _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?![\w-])")
 _OF_ONE_USER = re.compile(r"(?<!\S)--exclusive=(?:user|mcs)\b")
 _TASKS = re.compile(r"(?<!\S)(?:--ntasks[= ]|-n ?)(\d{1,9})(?!\S)", re.ASCII)
 _TASKS_PER_NODE = re.compile(r"(?<!\S)--ntasks-per-node[= ](\d{1,9})(?!\S)", re.ASCII)
+_PARTITIONS = re.compile(r"(?<!\S)(?:--partition[= ]|-p ?)([\w.,-]+)(?!\S)")
 _NODES = re.compile(r"(?<!\S)(?:--nodes[= ]|-N ?)(\d{1,9})(?:-(\d{1,9}))?(?!\S)", re.ASCII)
 _CPUS_OF_TASK = re.compile(r"(?<!\S)(?:--cpus-per-task[= ]|-c ?)(\d{1,9})(?!\S)", re.ASCII)
 _MEMORY_OF_NODE = re.compile(r"(?<!\S)--mem[= ]")
@@ -219,7 +220,7 @@ def _job(
             row.get("reqtres", "") or row.get("alloctres", ""),
             max(record.nodes, record.nodes_asked, 1),
             row.get("constraints", "").strip(),
-            row.get("partition", "").strip(),
+            _partitions(row),
             _is_exclusive(row),
             _reservation(row),
             row.get("nodelist", "").strip(),
@@ -431,6 +432,14 @@ def _request(
         reservation,
         "" if hosts in NOTHING or hosts == "None assigned" else hosts,
     )
+
+
+def _partitions(row: Row) -> str:
+    """Return the partitions that a job may run in: those of its command line if the one of its record
+    is among them.  The record has only the one in which it ran last."""
+    name = row.get("partition", "").strip()
+    named = _PARTITIONS.search(row.get("submitline", ""))
+    return named[1] if named and name in named[1].split(",") else name
 
 
 def _as_tasks(request: tuple[str, ...], row: Row) -> tuple[str, ...]:

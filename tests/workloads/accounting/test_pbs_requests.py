@@ -103,8 +103,8 @@ def test_import_pbs_writes_a_side_file_that_replays_and_verifies(
     head, *lines = Path(side).read_text().splitlines()
     assert head == ",".join(COLUMNS)
     assert lines == [
-        "1,2,4,,1,,,,q,,,,,n[0-1],,0,1,ann,a b,,",
-        "2,2,4,,,,,,q,,,,,n[0-1],,0,2,ann,,,",
+        "1,2,4,,1,,,,q,,,,,n[0-1],,,,0,1,ann,a b,,",
+        "2,2,4,,,,,,q,,,,,n[0-1],,,,0,2,ann,,,",
     ]
     machine = tmp_path / "m.toml"
     machine.write_text('schema = 2\n[[host]]\nname = "n[0-2]"\ncpus = 8\nresources = { gpu = 1 }\n')

@@ -179,11 +179,11 @@ def test_sacct_gives_a_side_file_that_replays_on_the_site(
     rows = list(csv.reader(Path(side).read_text().splitlines()))[1:]
     assert rows == [
         ["1", "2", "4", str(8 * GIB), "1", "a100", "", "ib&avx", "long", "0", "", "", "r1"]
-        + ["n[01-02]", "unknown", "0", "1", "ann", "", "", ""],
+        + ["n[01-02]", "unknown", "", "", "0", "1", "ann", "", "", ""],
         # Of a choice of features none is named; 12 processors went to two nodes.
         ["2", "2", "6", str(500 * 2**20), "0", "", "", "", "all", "1", "", "", "r2"]
-        + ["n[01-02]", "unknown", "0", "2", "ann", "", "", ""],
-        ["3", "1", "2", "0", "0", "", "", "", "", "0", "", "matlab=3", "", "x1", "", "0"]
+        + ["n[01-02]", "unknown", "", "", "0", "2", "ann", "", "", ""],
+        ["3", "1", "2", "0", "0", "", "", "", "", "0", "", "matlab=3", "", "x1", "", "", "", "0"]
         + ["3", "bob", "", "", ""],
     ]
     rows_of_log = read_resources(side, read_log(log))
@@ -192,6 +192,36 @@ def test_sacct_gives_a_side_file_that_replays_on_the_site(
     replay = ("replay", log, "--machine", machine, "--resources", side, "-p", "easy", "--audit")
     assert run([*replay, "--json", "-q"]) == 0
     assert json.loads(capfd.readouterr().out)["resources"]["jobs"] == 3
+
+
+@pytest.mark.parametrize(
+    ("command", "cells"),
+    [
+        ("sbatch -n 12 x", {"nodes": "12", "cpus_per_node": "1", "place": "free"}),
+        (
+            "sbatch -N 2-3 --ntasks=6 -c 2 x",
+            {"nodes": "6", "cpus_per_node": "2", "min_nodes": "2", "max_nodes": "3"},
+        ),
+        ("sbatch --ntasks=12 --ntasks-per-node=6 -p all,long x", {"partitions": "all,long"}),
+        ("sbatch --ntasks=12 --mem=1G -p other,all x", {"nodes": "2", "partitions": "long"}),
+        ("sbatch --ntasks=5 x", {"nodes": "2", "cpus_per_node": "6", "place": ""}),
+        ("sbatch --nice -n 12 --exclusive x", {"nodes": "2", "nice": "100", "exclusive": "1"}),
+        ("sbatch --nice=-7 x", {"nodes": "2", "nice": "-7"}),
+    ],
+)
+def test_the_command_line_says_tasks_partitions_and_nice_values(
+    tmp_path: Path, command: str, cells: dict[str, str]
+) -> None:
+    names = "JobID|User|Account|QOS|Partition|Submit|Start|End|State|Timelimit|ReqTRES|AllocTRES"
+    row = "1|ann|lab|high|long|2026-01-01T10:00:00|2026-01-01T10:00:00|2026-01-01T10:10:00"
+    row += "|COMPLETED|00:20:00|cpu=12,mem=12G,node=1|cpu=12,mem=12G,node=2|n[01-02]"
+    records, log, side = (str(tmp_path / name) for name in ("sacct.psv", "log.swf", "side.csv"))
+    Path(records).write_text(f"{names}|NodeList|SubmitLine\n{row}|{command}\n")
+    asked = ["import", "slurm", records, "--timezone", "UTC", "-q", "-o", log, "--resources", side]
+    assert run(asked) == 0
+    found = next(csv.DictReader(Path(side).read_text().splitlines()))
+    assert {name: found[name] for name in cells} == cells
+    assert (found["user"], found["account"], found["qos"]) == ("ann", "lab", "high")
 
 
 def test_the_configuration_of_another_cluster_is_said(
