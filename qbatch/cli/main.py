@@ -92,6 +92,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "qbatch.cli.verify:verify",
         "Check a finished schedule against the guarantees of a policy.",
     ),
+    "validate": (
+        "qbatch.cli.validate:validate",
+        "Hold a replay of a site's scheduler against what really happened.",
+    ),
     "paper": (
         "qbatch.cli.paper:app",
         "Repeat the experiments of a paper and compare its printed numbers.",

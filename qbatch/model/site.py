@@ -49,6 +49,10 @@ QOS_FLAGS = ("deny-on-limit", "no-decay", "no-reserve", "over-partition-qos", "u
 PREEMPT_MODES = ("off", "cancel", "requeue", "suspend")
 """What happens to a job that is preempted."""
 
+QUICK, FULL, BACKFILL, TICK = PASSES = ("quick", "full", "backfill", "tick")
+"""The kinds of Slurm's passes: of the main scheduler over the head of the queue and over all of it,
+of backfill; and a tick, at which priorities are made anew."""
+
 Amounts = tuple[tuple[str, int], ...]
 """Amounts by the name of a resource: ``cpus``, ``memory`` (bytes), ``hosts``, ``billing``, and the
 resources of the machine."""

@@ -20,7 +20,7 @@ from qbatch.model.actions import Action, Allocation, Start, WakeAt
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine, Partition
 from qbatch.model.reasons import Reason
-from qbatch.model.site import Passes
+from qbatch.model.site import BACKFILL, FULL, QUICK, TICK, Passes
 from qbatch.planning.kernels.types import BoolArray
 from qbatch.planning.partitions import partitions_of
 from qbatch.planning.requests import hosts_for, requested
@@ -42,9 +42,6 @@ from qbatch.policies.slurm_nodes import (
     holding_of,
 )
 from qbatch.policies.slurm_plans import PlannedHosts
-
-QUICK, FULL, BACKFILL, TICK = "quick", "full", "backfill", "tick"
-"""The kinds of passes, and a tick, at which priorities are made anew."""
 
 RESOURCES, PRIORITY, LICENCES, RESERVED, UNAVAILABLE, NOT_TRIED = REASONS = (
     "Resources",

@@ -1,24 +1,22 @@
 """The passes of Slurm, held against recordings of a real one: with the instants of its passes, its
-submissions and its ends, every job starts in the same pass on the same hosts."""
+submissions and its ends, jobs start in the same pass on the same hosts."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from qbatch.cli.main import run as command
-from qbatch.model.machine import Machine
-from qbatch.model.record import Workload
-from qbatch.policies.slurm import Slurm
-from qbatch.simulation import prepare, run
+from qbatch.library.validation import facts_of, passes_of, validated, zone_of
+from qbatch.simulation import prepare
 from qbatch.workloads import read_log
 from qbatch.workloads.accounting.sacct import host_names
 from qbatch.workloads.machines import load_machine
 from qbatch.workloads.resource_rows import read_resources
-from tests.policies.slurm_oracle.recording import read_recording
+from qbatch.workloads.site.controller_log import read_controller_log
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "recordings" / "slurm-22.05"
 pytestmark = pytest.mark.skipif(not RECORDED.is_dir(), reason="../shared/recordings is absent")
@@ -34,70 +32,81 @@ of ``backfill-basic`` waits in reality for hosts that are still cleaned up, some
 the end of a job: no log says when that is over."""
 
 
-class Recorded(NamedTuple):
-    """A recording as a replay: the site, the jobs, the identifiers of their rows, the real starts
-    (instant in microseconds and hosts) by identifier, and the instants of passes and ticks."""
-
-    machine: Machine
-    work: Workload
-    ids: list[int]
-    starts: dict[int, tuple[int, str]]
-    instants: list[tuple[int, str]]
-    epoch: int
-
-
-def recorded(name: str, folder: Path) -> Recorded:
+def imported(name: str, folder: Path) -> tuple[str, str, str]:
+    """Return the paths of the site, the log and the side file that the commands make."""
     source = RECORDED / name
-    site, log_file, side = (
-        str(folder / each) for each in ("site.toml", "log.swf", "log.resources.csv")
-    )
+    site, log, side = (str(folder / each) for each in ("site.toml", "log.swf", "log.resources.csv"))
     sacct = next(str(path) for path in source.glob("sacct_all.psv*"))
-    files = ["--sacctmgr", str(source / "sacctmgr.dump")]
+    files = ["--slurm", str(source / "slurm.conf"), "--sacctmgr", str(source / "sacctmgr.dump")]
     files += ["--qos", str(source / "text" / "sacctmgr_qos.psv")]
-    assert (
-        command(["import", "site", "--slurm", str(source / "slurm.conf"), *files, "-q", "-o", site])
-        == 0
-    )
+    assert command(["import", "site", *files, "-q", "-o", site]) == 0
     options = ["--timezone", "UTC", "--resources", side, "-q"]
-    assert command(["import", "slurm", sacct, *options, "-o", log_file]) == 0
-    log, machine = read_log(log_file), load_machine(site)
-    rows = read_resources(side, log)
-    work = prepare(log, machine, resources=rows)
-    ids = [int(rows.ids[number]) for number in work.number.tolist()]
-    real, epoch = read_recording(source), log.header.unix_start_time
+    assert command(["import", "slurm", sacct, *options, "-o", log]) == 0
+    return site, log, side
 
-    def micro(instant: float) -> int:
-        return round((instant - epoch) * 1e6)
 
-    submits = {each.job: micro(each.time) for each in real.events if each.kind == "submitted"}
-    ends = {
-        each.job: micro(each.time)
-        for each in real.events
-        if each.kind in ("ended", "exhausted", "killed")
-    }
-    starts = {
-        start.job: (micro(each.time), start.nodes) for each in real.passes for start in each.starts
-    }
-    instants = [(micro(each.time), each.kind) for each in real.passes]
-    instants += [(micro(each.time), "tick") for each in real.events if each.kind == "tick"]
-    submit = np.array([submits[each] for each in ids])
-    run_time = np.array([ends[each] - starts[each][0] for each in ids])
-    work = work.changed(submit=submit, run=run_time)
-    assert (np.diff(submit) >= 0).all()
-    instants = sorted(each for each in instants if each[0] >= 0)
-    return Recorded(machine, work, ids, starts, instants, epoch)
+def controller_log(name: str) -> str:
+    return next(str(path) for path in (RECORDED / name).glob("decisions.log*"))
 
 
 @pytest.mark.parametrize("name", EQUAL)
 def test_jobs_start_when_and_where_slurm_started_them(name: str, tmp_path: Path) -> None:
-    real = recorded(name, tmp_path)
-    policy = Slurm("slurm", real.epoch, real.instants)
-    done = run(real.work, real.machine, policy, driver="engine", is_audited=True)
-    assert done.hosts is not None
-    same, there = 0, 0
-    for row, each in enumerate(real.ids):
-        at, nodes = real.starts[each]
-        is_same = abs(int(done.start[row]) - at) < 1000
-        same += is_same
-        there += is_same and set(host_names(done.hosts[row])) == set(host_names(nodes))
-    assert (same, there) == EQUAL[name]
+    site, log_file, side = imported(name, tmp_path)
+    log, machine = read_log(log_file), load_machine(site)
+    rows = read_resources(side, log)
+    work = prepare(log, machine, resources=rows)
+    controller = read_controller_log(controller_log(name), zone_of(log))
+    found = validated(log, work, machine, rows, controller)
+    schedule = found.schedule
+    assert schedule.hosts is not None
+    same = np.abs(schedule.start - found.real) < 5000  # of the pass, and of the start in it
+    there = sum(
+        bool(same[row])
+        and set(host_names(schedule.hosts[row])) == set(host_names(rows.hosts[place]))
+        for row, place in enumerate(schedule.workload.log_row.tolist())
+    )
+    assert (int(same.sum()), there) == EQUAL[name]
+    facts = facts_of(found, passes_of(machine))
+    assert facts["jobs"] == len(work)
+    assert facts["within_backfill_interval"] >= 0.97
+
+
+def test_validate_finds_limits_that_do_not_hold(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    site, log, side = imported("limits", tmp_path)
+    asked = ["validate", log, "--site", site, "--resources", side]
+    asked += ["--passes", controller_log("limits")]
+    capfd.readouterr()
+    assert command([*asked, "--json"]) == 0
+    record = json.loads(capfd.readouterr().out)
+    assert record["schema"] == "qbatch.validate/1"
+    assert record["breaches"] == {}
+    assert record["replays"]["site"]["within_1_s"] == pytest.approx(45 / 49)
+    assert record["replays"]["limits off"]["within_1_s"] < 0.7
+    assert {job["id"] for job in record["jobs"]} == {"35", "38", "43", "44"}
+    assert command(asked) == 0
+    shown = capfd.readouterr()
+    assert "limits off" in shown.out
+    assert "job 38 (38 on the cluster): starts 50.3 s, really 80.303 s" in shown.out
+    assert "5 jobs skipped" in shown.err
+
+
+def test_without_a_controllers_log_most_starts_are_within_an_interval(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    site, log, side = imported("limits", tmp_path)
+    capfd.readouterr()
+    assert command(["validate", log, "--site", site, "--resources", side, "--json"]) == 0
+    record = json.loads(capfd.readouterr().out)
+    assert record["replays"]["site"]["within_backfill_interval"] >= 0.95
+
+
+def test_a_machine_without_a_site_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    site, log, side = imported("builtin-fifo", tmp_path)
+    text = Path(site).read_text()
+    Path(site).write_text(text[: text.index("[[qos]]")])
+    assert command(["validate", log, "--site", site, "--resources", side]) == 2
+    assert "make it with qbatch import site" in capfd.readouterr().err
