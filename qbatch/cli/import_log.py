@@ -116,6 +116,13 @@ def import_log(
             "LOG.resources.csv].",
         ),
     ] = None,
+    tasks: Annotated[
+        bool,
+        typer.Option(
+            "--tasks",
+            help="Jobs of Slurm that ask for tasks have as many chunks, on any hosts (--resources).",
+        ),
+    ] = False,
     computer: Annotated[Text, typer.Option(help="Value of Computer in the header.")] = None,
     installation: Annotated[Text, typer.Option(help="Value of Installation in the header.")] = None,
     anonymize: Annotated[
@@ -229,6 +236,7 @@ def import_log(
         computer=computer,
         keeps_hosts=machine_file is not None and site is None,
         keeps_requests=resources is not None,
+        keeps_tasks=tasks,
         is_time_sliced=site is not None and site.is_time_sliced,
         installation=installation,
         notes=(note,),

@@ -134,9 +134,9 @@ def test_an_export_has_the_side_file_of_jobs_that_ask_for_more(tmp_path: Path) -
         assert "-o LOG writes them too" in daemon.run("qbatch", "export", "swf").stderr
     lines = (tmp_path / "ours.resources.csv").read_text().splitlines()[1:]
     assert lines == [
-        "1,2,2,,2,,,ib,,,free,,,g[1-2],,",
-        "2,1,1,,1,,,,,,,,,g1,,",
-        "3,1,1,,,,,,,,,,,g1,,",
+        "1,2,2,,2,,,ib,,,free,,,g[1-2],,,,,,,,,",
+        "2,1,1,,1,,,,,,,,,g1,,,,,,,,,",
+        "3,1,1,,,,,,,,,,,g1,,,,,,,,,",
     ]
     machine = GPUS.partition("[pool.machine]\n")[2].partition("[[queue]]")[0]
     (tmp_path / "m.toml").write_text(machine.replace("pool.machine.", ""))

@@ -516,7 +516,7 @@ def test_resources_of_jobs_need_hosts_and_what_does_not_count_is_said(
     log, side, machine = tmp_path / "log.swf", tmp_path / "side.csv", tmp_path / "machine.toml"
     row = "{} 0 -1 10 4 -1 -1 4 10 -1 1 1 1 -1 1 -1 -1 -1\n"
     log.write_text("; MaxProcs: 8\n" + row.format(1) + row.format(2))
-    side.write_text("job,nodes,cpus_per_node,gpus_per_node,qos\n1,2,2,1,high\n2,2,2,1,\n")
+    side.write_text("job,nodes,cpus_per_node,gpus_per_node,priority\n1,2,2,1,7\n2,2,2,1,\n")
     replay = ("replay", log, "-p", "easy", "--resources", side, "--json")
     code, out, err = command(capfd, *replay)
     assert (code, out) == (2, "")
@@ -525,7 +525,7 @@ def test_resources_of_jobs_need_hosts_and_what_does_not_count_is_said(
     machine.write_text(hosts)
     code, out, err = command(capfd, *replay, "--machine", machine)
     assert code == 0
-    assert "the column qos does not count yet (1 lines)" in err
+    assert "the column priority does not count yet (1 lines)" in err
     found = json.loads(out)
     digest = hashlib.sha256(side.read_bytes()).hexdigest()
     facts = {"name": str(side), "sha256": digest, "jobs": 2, "kinds": {"GPUs": 2}}

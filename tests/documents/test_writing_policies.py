@@ -31,7 +31,7 @@ DOCUMENTS = [
 ]
 SECOND = 1_000_000
 ON_ONE_POOL = {"BestFit"}
-IN_CONTRACT = ("WidestFirst", "FairShare", "Multifactor", "Express", "Guarded")
+IN_CONTRACT = ("WidestFirst", "FairShare", "ManyFactors", "Express", "Guarded")
 
 
 def codes() -> list[str]:

@@ -400,8 +400,9 @@ def test_the_example_of_the_manual_is_a_machine_file() -> None:
     manual = (
         Path(__file__).resolve().parents[2] / "docs" / "reference" / "machine-file.md"
     ).read_text(encoding="utf-8")
-    example, site = re.findall(r"```toml\n(.*?)```", manual, re.DOTALL)
+    example, site, decided = re.findall(r"```toml\n(.*?)```", manual, re.DOTALL)
     assert parse_machine(site, "site").server == 16
+    assert parse_machine(decided, "decided").site is not None
     machine = parse_machine(example, "machine.md")
     assert (len(machine.hosts), machine.hosts[-1].limits, machine.per_user) == (
         65,

@@ -39,14 +39,14 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """The document's code as a module in a file."""
     folder = tmp_path_factory.mktemp("own")
     blocks = blocks_of(ROOT / "docs" / "how-to" / "write-a-compiled-policy.md")
-    (code,) = [block.text for block in blocks if block.file == "multifactor.py"]
-    (folder / "multifactor.py").write_text(code, encoding="utf-8")
+    (code,) = [block.text for block in blocks if block.file == "manyfactors.py"]
+    (folder / "manyfactors.py").write_text(code, encoding="utf-8")
     sys.path.insert(0, str(folder))
     try:
-        yield importlib.import_module("multifactor")
+        yield importlib.import_module("manyfactors")
     finally:
         sys.path.remove(str(folder))
-        del sys.modules["multifactor"]
+        del sys.modules["manyfactors"]
 
 
 @pytest.mark.parametrize("machine", WHOLE_JOBS.values(), ids=WHOLE_JOBS.keys())
@@ -54,7 +54,7 @@ def test_the_replay_and_the_engine_decide_the_same_by_one_kernel(
     own: Any, machine: Machine
 ) -> None:
     for seed, work in cases(machine, 8):
-        policy = own.Multifactor(size=700.0)
+        policy = own.ManyFactors(size=700.0)
         assert compiled_of(policy, machine) is not None
         found = [
             run(work, machine, policy, driver=driver, is_audited=True)
@@ -71,14 +71,14 @@ def test_by_age_alone_it_is_easy_backfilling(own: Any) -> None:
     machine = one_host(8)
     for seed, work in cases(machine, 8):
         found, expected = (
-            run(work, machine, own.Multifactor(size=0.0)),
+            run(work, machine, own.ManyFactors(size=0.0)),
             run(work, machine, load_policy("easy")),
         )
         assert np.array_equal(found.start, expected.start), seed
 
 
 def test_live_it_decides_explains_and_outlives_a_snapshot(own: Any) -> None:
-    engine = Engine(one_host(8), own.Multifactor(age=0.0, size=1.0), is_audited=True)
+    engine = Engine(one_host(8), own.ManyFactors(age=0.0, size=1.0), is_audited=True)
     jobs = [
         Job(number=n, submit=0, procs=procs, estimate=10 * SECOND)
         for n, procs in enumerate((2, 5, 8, 4))
@@ -88,7 +88,7 @@ def test_live_it_decides_explains_and_outlives_a_snapshot(own: Any) -> None:
     assert [action.row for action in done.actions if isinstance(action, Start)] == [2]
     assert engine.explain(3).text == "its priority is 0, 1 waiting jobs have more"
     assert engine.explain(3).blocked_by == ()
-    again = load(one_host(8), own.Multifactor(age=0.0, size=1.0), dump(engine))
+    again = load(one_host(8), own.ManyFactors(age=0.0, size=1.0), dump(engine))
     for each in (engine, again):
         done = each.handle(10 * SECOND, [Finished(2)])
         assert [action.row for action in done.actions if isinstance(action, Start)] == [1, 0]
@@ -100,7 +100,7 @@ def test_the_command_replays_it_compiled(own: Any) -> None:
         "replay",
         str(log),
         "-p",
-        "multifactor:Multifactor",
+        "manyfactors:ManyFactors",
         "--driver",
         "compiled",
         "--json",
@@ -108,7 +108,7 @@ def test_the_command_replays_it_compiled(own: Any) -> None:
         "--first",
         "200",
     )
-    assert '"multifactor"' in command(*words, cwd=folder).stdout
+    assert '"manyfactors"' in command(*words, cwd=folder).stdout
 
 
 @kernel

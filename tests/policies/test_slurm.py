@@ -40,7 +40,7 @@ def imported(name: str, folder: Path) -> tuple[str, str, str]:
     files = ["--slurm", str(source / "slurm.conf"), "--sacctmgr", str(source / "sacctmgr.dump")]
     files += ["--qos", str(source / "text" / "sacctmgr_qos.psv")]
     assert command(["import", "site", *files, "-q", "-o", site]) == 0
-    options = ["--timezone", "UTC", "--resources", side, "-q"]
+    options = ["--timezone", "UTC", "--resources", side, "--tasks", "-q"]
     assert command(["import", "slurm", sacct, *options, "-o", log]) == 0
     return site, log, side
 

@@ -125,7 +125,7 @@ def test_the_keys_are_read_and_written() -> None:
     [
         ("tier = 5", "tier = -1", "is not a whole number from 0"),
         ("tier = 5", "tier = 70000", "tier 70000 is above 65533"),
-        ("tier = 5", "priority = 5", "'priority': is not known in rank of a [[partition]]"),
+        ("tier = 5", "level = 5", "'level': is not known in rank of a [[partition]]"),
         ("gpu = 10", "gpus = 10", "'gpus': is not known in billing of a [[partition]]"),
         ("gpu = 10", "gpu = -1", "gpu = -1 is not a number from 0 to"),
         ("rank = { tier = 5 }", 'share = "user"', "hosts that only jobs of one user share are not"),

@@ -146,7 +146,11 @@ def import_files(
     clock = WallClock(zone)
     since, before = _bound(options.since, clock, "--from"), _bound(options.before, clock, "--to")
     clock.gaps = clock.folds = 0
-    counts = ImportCounts(keeps_hosts=options.keeps_hosts, keeps_requests=options.keeps_requests)
+    counts = ImportCounts(
+        keeps_hosts=options.keeps_hosts,
+        keeps_requests=options.keeps_requests,
+        keeps_tasks=options.keeps_tasks,
+    )
     files = accounting_files(paths)
 
     def records() -> Iterator[AccountingRecord]:

@@ -130,12 +130,16 @@ class ImportCounts:
 
     ``unusable``: lost; ``ignored``: rightly left out; ``adjusted``: used, but changed; ``fields``:
     unknown to us.  ``keeps_hosts``: records keep the hosts of a job.  ``keeps_requests``: they keep
-    its ``request``.  ``recorded``: the kinds that a log leaves out and the records contain.
+    its ``request``; ``keeps_tasks``: with tasks on any hosts where it asks for them.
+    ``recorded``: the kinds that a log leaves out and the records contain.
     ``hosts``: pairs of a cluster and a name.
     """
 
-    def __init__(self, *, keeps_hosts: bool = False, keeps_requests: bool = False) -> None:
+    def __init__(
+        self, *, keeps_hosts: bool = False, keeps_requests: bool = False, keeps_tasks: bool = False
+    ) -> None:
         self.keeps_hosts, self.keeps_requests = keeps_hosts, keeps_requests
+        self.keeps_tasks = keeps_tasks
         self.unusable, self.ignored, self.adjusted = Reasons(), Reasons(), Reasons()
         self.fields: Counter[str] = Counter()
         self.lines = self.records = 0

@@ -227,7 +227,8 @@ def _job(
         )
         if record.request:
             record.request += (_spread(record, row), "", "")
-            record.request = _as_tasks(record.request, row)
+            if counts.keeps_tasks:
+                record.request = _as_tasks(record.request, row)
         record.qos = word("qos")
         found_nice = _NICE.search(row.get("submitline", ""))
         record.nice = int(found_nice[1] or 100) if found_nice else 0

@@ -124,6 +124,7 @@ class ImportOptions:
     site_procs: int = 0
     keeps_hosts: bool = False
     keeps_requests: bool = False
+    keeps_tasks: bool = False
     is_time_sliced: bool = False
     computer: str | None = None
     installation: str | None = None

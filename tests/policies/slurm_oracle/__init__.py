@@ -6,7 +6,7 @@ Its modules:
 - `world` holds jobs and nodes at one instant;
 - `nodes` chooses nodes and searches the earliest start, `reservations` and `limits` say what is forbidden;
 - `priority` orders, `dependencies` and `arrays` say what may be looked at, `refusals` what is not taken at all;
-- `preemption` and `gang` make room for better jobs;
+- `preemption` and `gang` free hosts for better jobs;
 - `passes` is the main pass, backfill and the estimates of sched/builtin;
 - `replay` runs a recording again and compares, `clock` does so at instants of its own.
 

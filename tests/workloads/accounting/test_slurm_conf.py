@@ -218,7 +218,7 @@ def test_the_command_line_says_tasks_partitions_and_nice_values(
     records, log, side = (str(tmp_path / name) for name in ("sacct.psv", "log.swf", "side.csv"))
     Path(records).write_text(f"{names}|NodeList|SubmitLine\n{row}|{command}\n")
     asked = ["import", "slurm", records, "--timezone", "UTC", "-q", "-o", log, "--resources", side]
-    assert run(asked) == 0
+    assert run([*asked, "--tasks"]) == 0
     found = next(csv.DictReader(Path(side).read_text().splitlines()))
     assert {name: found[name] for name in cells} == cells
     assert (found["user"], found["account"], found["qos"]) == ("ann", "lab", "high")
