@@ -120,7 +120,7 @@ def import_log(
         bool,
         typer.Option(
             "--tasks",
-            help="Jobs of Slurm that ask for tasks have as many chunks, on any hosts (--resources).",
+            help="Follow the submit lines of Slurm: tasks on any hosts, all partitions (--resources).",
         ),
     ] = False,
     computer: Annotated[Text, typer.Option(help="Value of Computer in the header.")] = None,

@@ -220,7 +220,7 @@ def _job(
             row.get("reqtres", "") or row.get("alloctres", ""),
             max(record.nodes, record.nodes_asked, 1),
             row.get("constraints", "").strip(),
-            _partitions(row),
+            _partitions(row) if counts.keeps_tasks else row.get("partition", "").strip(),
             _is_exclusive(row),
             _reservation(row),
             row.get("nodelist", "").strip(),

@@ -3,16 +3,16 @@
 Rules [`_slurmctld_background`, `schedule`, `backfill_agent`], fitted against the instants of the recordings:
 
 - A loop of the controller ticks once a second (really every 1.0033 s) from its start.
-- At a tick a full pass runs if 60 s (sched_interval) have gone since the last full pass, the start of the controller
-  counting as one; else a quick pass runs if something asked for one (a submission, an end, a change by the
-  administrator) and the last pass is at least 3 s (batch_sched_delay) old. Whole seconds are compared.
+- At a tick a full pass runs if 60 s (sched_interval) have gone since the last full pass; the start of the controller
+  counts as one. Else a quick pass runs if something asked for one: a submission, an end, or a change by the
+  administrator. The last pass must then be at least 3 s (batch_sched_delay) old. Whole seconds are compared.
 - Backfill wakes up bf_interval (30 s) after the end of its last cycle, first that long after its start. It skips the
-  cycle if nothing has changed since the whole second of the last one (no job submitted, started, ended or updated); it
+  cycle if nothing has changed since the whole second of the last one (no job submitted, started, ended or updated). It
   then looks again each second. A cycle that looked at some job is itself a change: the next one is not skipped.
 - Time limits are looked at every 30 s; that belongs to the running times, which are input.
 
-Not reproduced: the controller runs a further quick pass a few milliseconds after some ends (when a message of a node
-that its epilog is done arrives); a tick at most a second later takes its place.
+Not reproduced: the controller runs a further quick pass a few milliseconds after some ends. That is when a message of
+a node arrives that its epilog is done. A tick at most a second later takes its place.
 """
 
 from __future__ import annotations
