@@ -65,7 +65,7 @@ def dependency_state(world: World, job: Job, text: str) -> str:
 
 
 def term_state(world: World, job: Job, kind: str, item: str) -> str:
-    """One job of a dependency such as afterok:12 or after:12+5. A job that nobody knows counts as met."""
+    """One job of a dependency such as afterok:12 or after:12+5. An unknown job counts as met."""
     match = re.fullmatch(r"(\d+)(?:_(\d+))?(?:\+(\d+))?", item)
     assert match, item
     number, delay = int(match[1]), int(match[3] or "0")

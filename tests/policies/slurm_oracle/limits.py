@@ -222,7 +222,7 @@ def new_nodes(jobs: list[Job], chosen: dict[int, int] | None, guess: int) -> int
 
 
 def preferred_nodes(world: World, job: Job, partition: sites.Partition) -> set[int]:
-    """Nodes already in use by those with whom a job shares a limit on nodes; it takes them first."""
+    """Nodes already in use by jobs that share a limit on nodes with this one; it takes them first."""
     if not enforced(world):
         return set()
     order = qos_order(world, job.request, partition)
@@ -307,7 +307,7 @@ class Asking:
         return account.run_seconds.get(name, 0) // 60 + self.minutes(name) > limit
 
     def each(self, key: str, test: Callable[[sites.Qos, str, int], bool]) -> str | None:
-        """The first TRES whose limit, set by the first QOS that has one, is exceeded."""
+        """The first TRES with a limit, set by the first QOS that has one, which is exceeded."""
         for name in self.want:
             found = first_amount(self.order, key, name)
             if found and test(found[0], name, found[1]):

@@ -78,7 +78,7 @@ def processors(
     """How many processors of a node the job can use; 0 if it cannot use the node [`_can_job_run_on_node`].
 
     All free processors count, even if fewer tasks per node are asked for. The tasks per node must fit; where one node
-    is the greatest number, all tasks must fit. A job that asks for GPUs and whose tasks on a node are known counts only
+    is the greatest number, all tasks must fit. A job that asks for GPUs, with known tasks on a node, counts only
     the processors of these tasks [`gres_select_filter_sock_core`].
     """
     count = node.cpus if ever else len(room.cores)
@@ -145,7 +145,7 @@ def choose(
     counts: tuple[int, int, int],
     ever: bool = False,
 ) -> dict[int, int] | None:
-    """`select` with the free room of each node given [`_select_nodes`, `_choose_nodes`].
+    """`select` with what is free on each node given [`_select_nodes`, `_choose_nodes`].
 
     If the nodes do not suffice as a whole, those with the fewest processors are taken out step by step.
     """
@@ -269,8 +269,8 @@ def evaluate(
     """Best fit over runs of neighbours [`_eval_nodes`].
 
     1. The required nodes come first.
-    2. Of the runs, one with a required node wins, then the lowest weight, then one that suffices, of these the one
-       with the fewest processors; of those that do not suffice the one with the most.
+    2. Of the runs, one with a required node wins, then the lowest weight. Then one that suffices wins, of these the
+       one with the fewest processors. Of those that do not suffice it is the one with the most.
     3. If one more node is enough, the node of the run with the fewest processors that suffice is taken (file order if
        equal). Else the nodes of the run are taken in the order of the file.
     4. If that is not enough, the next run is chosen.
@@ -457,8 +457,8 @@ def earliest(
 
     `gone` are jobs that the job may preempt: it starts now if it fits without them.
 
-    The ends of running jobs that share a candidate node are sorted. They are taken away in windows: the first window
-    ends `w` after the first end rounded up to 30 s (a whole one if it is a multiple), with w = 30 s; each further
+    The ends of running jobs that share a candidate node are sorted. They are taken away in windows. The first window
+    ends `w` after the first end rounded up to 30 s (a whole one if it is a multiple), with w = 30 s. Each further
     window doubles w. After each window the job is tried. The start is the end of the last job that was taken away.
     """
     from tests.policies.slurm_oracle import gang
@@ -518,7 +518,7 @@ def guessed_end(job: Job, now: int) -> int:
 
 
 def allocate(world: World, job: Job, chosen: dict[int, int]) -> None:
-    """Gives a job its cores (the lowest free ones of the rooms it was chosen from), memory and GPUs."""
+    """Gives a job its cores (the lowest free ones of those it was chosen from), memory and GPUs."""
     request = job.request
     free = world.rooms
     job.cores, job.memory, job.gpus = {}, {}, {}

@@ -138,8 +138,8 @@ def at_submission(world: World, job: Job) -> None:
 def before_all_others(world: World, job: Job, partition: sites.Partition) -> bool:
     """True if no waiting job that may be looked at has a higher priority and shares nodes of its partition with this.
 
-    Tiers do not count here (jobs 52 of partitions-gpu and 14 of preempt-part). Jobs whose reason is a limit, their
-    partition, or ReqNodeNotAvail do not count either.
+    Tiers do not count here (jobs 52 of partitions-gpu and 14 of preempt-part). Jobs with the reason of a limit, of
+    their partition, or ReqNodeNotAvail do not count either.
     """
     for other in world.pending():
         if (
@@ -393,11 +393,11 @@ def main_pass(world: World, full: bool) -> Outcome:
     """One pass of the main scheduler [`_schedule`]. It knows nothing of the plans of backfill.
 
     - Entries of a stopped partition are skipped.
-    - A job whose partition has fewer open nodes than it needs, or that does not fit now, stops its partition: the
-      nodes of the partition are closed for all entries that follow in this pass.
+    - A job stops its partition if fewer nodes are open there than it needs, or if it does not fit now. The nodes of
+      the partition are then closed for all entries that follow in this pass.
     - A job that names all its nodes closes only these.
     - A job in a reservation that does not fit stops the reservation.
-    - A job whose limit, licences or reservations forbid it is skipped, and the next is looked at.
+    - A job that a limit, licences or reservations forbid is skipped, and the next is looked at.
     - With sched/builtin and priority/basic and equal tiers, the queue is the list of jobs in order of submission.
     """
     entries = queue(world)
@@ -625,12 +625,12 @@ class Cycle:
     def candidates(
         self, job: Job, partition: sites.Partition, verdict: reservations.Verdict, minutes: int
     ) -> tuple[set[int], int]:
-        """The nodes that are planned for nobody while the job would run, and when to look again (0: not at all).
+        """The nodes that are planned for no job while the job would run, and when to look again (0: not at all).
 
         The job would run from `verdict.start`; a segment of the map counts if it ends after that and begins not after
-        the end of the job. One looks again at the end of the first segment that ends after the start and is followed
-        by one with a node which is not among those left so far; or one second after the next end of a reservation
-        that took nodes away, if that is earlier.
+        the end of the job. The next look is at the end of the first segment that ends after the start and is followed
+        by one with a node which is not among those left so far. If a reservation took nodes away, it is at most one
+        second after its next end.
         """
         world, start = self.world, verdict.start
         end = minutes * 60 + max(start, self.now)
@@ -758,8 +758,8 @@ def backfill_pass(world: World) -> Outcome:
 def builtin_estimates(world: World) -> None:
     """sched/builtin sets the expected start of each waiting job, every bf_interval; it starts none [`builtin_agent`].
 
-    Jobs in order of the queue: the earliest start beside the running jobs; if the nodes were already given to an
-    earlier job and that start is not after the end of the job before, then that end.
+    Jobs in order of the queue: the earliest start next to the running jobs. If the nodes were already given to an
+    earlier job and that start is not after its end, then that end.
     """
     now = world.second
     before = now - 1

@@ -212,7 +212,7 @@ class Replay:
             job.end += int(event.time) - job.suspended_at
 
     def administer(self, event: Event) -> None:
-        """A hold, a release or a change of a job, as the log tells it."""
+        """A hold, a release or a change of a job, as the log has it."""
         job = self.world.jobs[event.job]
         if event.kind == "update" and job.state == PENDING and not job.held:
             job.reason = "None"
@@ -237,7 +237,7 @@ class Replay:
             job.task_limit = int(match[1])
 
     def act(self, command: str) -> None:
-        """A command of the administrator that the log does not tell."""
+        """A command of the administrator that the log does not have."""
         if match := re.search(r"scontrol update nodename=(\S+) state=(\S+)", command):
             nodes = set(self.recording.site.node_indices(match[1]))
             if match[2] == "drain":

@@ -50,7 +50,7 @@ def may_use(reservation: Reservation, user: str) -> bool:
 
 
 def begun(world: World, job: Job) -> bool:
-    """False for a job whose reservation has not begun or is over: it is not in the queue."""
+    """False for a job of a reservation that has not begun or is over: it is not in the queue."""
     own = world.reservations.get(job.reservation or "")
     if own is None or "FLEX" in own.flags:
         return True
@@ -63,9 +63,9 @@ def usable_nodes(world: World, job: Job, start: int, move: bool, minutes: int) -
     A job that names a reservation gets only its nodes, from its start; other reservations of whole nodes still take
     nodes away unless its own is MAINT. FLEX lets the job use all nodes at any time.
 
-    Any other job loses the nodes of each reservation whose time overlaps its own, or the reserved cores. If such a
-    reservation holds all nodes, or it is MAINT and holds all nodes of the partition, or the job names one of its
-    nodes, then the start moves to its end (only where `move` says so), at most ten times.
+    Any other job loses the nodes, or the reserved cores, of each reservation that overlaps its time. The start moves
+    to the end of such a reservation in three cases (only where `move` says so), at most ten times. It holds all nodes;
+    it is MAINT and holds all nodes of the partition; or the job names one of its nodes.
     """
     everything = {node.index for node in world.site.nodes}
     if job.reservation:
