@@ -146,7 +146,7 @@ def choose_now(
 def begin(world: World, job: Job, victims: list[Job]) -> None:
     """Starts to preempt; the job itself waits and is not looked at again in this pass [`_preempt_jobs`].
 
-    Within KillWait + MessageTimeout of its last attempt a job preempts nothing further. A preempted job with a grace time
+    Within KillWait + MessageTimeout of its last attempt a job preempts nothing further. A preempted job with grace time
     gets its end set to now + grace; one without is ended at once.
     """
     if job.preempt_time and job.preempt_time > world.second - KILL_WAIT - MESSAGE_TIMEOUT:

@@ -215,8 +215,8 @@ def figures(report: Report) -> dict[str, tuple[int, int]]:
 
 
 # Passes of which the clock of the oracle has one of the same kind within 1.1 s, and starts within one bf_interval when
-# the oracle runs by that clock alone. A tick that comes just after an end instead of before it moves a start to the next
-# pass, and all that follows with it. So the second figure is far from the first.
+# the oracle runs by that clock alone. A tick that comes just after an end instead of before it moves a start to
+# the next pass, and all that follows with it. So the second figure is far from the first.
 CLOCK: dict[str, tuple[tuple[int, int], tuple[int, int] | None]] = {
     "arrays-deps": ((85, 88), (58, 58)),
     "backfill-basic": ((122, 126), (26, 40)),

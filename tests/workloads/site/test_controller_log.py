@@ -11,20 +11,24 @@ import pytest
 from qbatch.model.errors import InputError
 from qbatch.workloads.site.controller_log import read_controller_log
 
-LINES = """slurmctld: no stamp
-[2026-01-01T10:00:00.250] _slurm_rpc_submit_batch_job: JobId=1 InitPrio=100 usec=599
-[2026-01-01T10:00:01.500] debug:  sched: Running job scheduler for default depth.
-[2026-01-01T10:00:01.502] sched: Allocate JobId=1 NodeList=n1 #CPUs=8 Partition=main
-[2026-01-01T10:00:02.000] _slurm_rpc_submit_batch_job: JobId=2 InitPrio=99 usec=599
-[2026-01-01T10:00:30.125] sched/backfill: _attempt_backfill: beginning
-[2026-01-01T10:00:30.126] sched/backfill: _start_job: Started JobId=2_7(3) in main on n2
-[2026-01-01T10:01:00] priority/multifactor: _decay_thread: PRIO: Decay factor over 60 seconds goes
-[2026-01-01T10:01:01.000] debug:  sched: Running job scheduler for full queue.
-[2026-01-01T10:02:00.000] _job_complete: JobId=1 WEXITSTATUS 0
-[2026-01-01T10:02:00.001] _job_complete: JobId=1 done
-[2026-01-01T10:03:00.001] _job_complete: JobId=1 done
-[2026-01-01T10:03:02.001] Time limit exhausted for JobId=2_7(3)
-"""
+LINES = "".join(
+    f"{line}\n"
+    for line in (
+        "slurmctld: no stamp",
+        "[2026-01-01T10:00:00.250] _slurm_rpc_submit_batch_job: JobId=1 InitPrio=100 usec=599",
+        "[2026-01-01T10:00:01.500] debug:  sched: Running job scheduler for default depth.",
+        "[2026-01-01T10:00:01.502] sched: Allocate JobId=1 NodeList=n1 Partition=main",
+        "[2026-01-01T10:00:02.000] _slurm_rpc_submit_batch_job: JobId=2 InitPrio=99 usec=599",
+        "[2026-01-01T10:00:30.125] sched/backfill: _attempt_backfill: beginning",
+        "[2026-01-01T10:00:30.126] sched/backfill: _start_job: Started JobId=2_7(3) in main on n2",
+        "[2026-01-01T10:01:00] priority/multifactor: _decay_thread: PRIO: Decay factor over 60 seconds goes",
+        "[2026-01-01T10:01:01.000] debug:  sched: Running job scheduler for full queue.",
+        "[2026-01-01T10:02:00.000] _job_complete: JobId=1 WEXITSTATUS 0",
+        "[2026-01-01T10:02:00.001] _job_complete: JobId=1 done",
+        "[2026-01-01T10:03:00.001] _job_complete: JobId=1 done",
+        "[2026-01-01T10:03:02.001] Time limit exhausted for JobId=2_7(3)",
+    )
+)
 TEN = 1_767_261_600.0 - 3600
 """2026-01-01T10:00 in Berlin, in seconds since 1970."""
 
