@@ -39,7 +39,7 @@ PreemptMode=SUSPEND,GANG
 AccountingStorageEnforce=limits,safe
 """
 MORE = "PartitionName=main Nodes=ALL Default=YES PriorityJobFactor=10 QOS=partq\n"
-DUMP = """# To edit this file start with a cluster line
+DUMP = """
 Cluster - 'alpha':Fairshare=1:QOS='normal'
 Parent - 'root'
 User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1
@@ -50,13 +50,16 @@ Account - 'sub':GrpTRES=cpu=20,mem=1G,gres/gpu:a100=4:GrpJobs=2:MaxWallDurationP
 Parent - 'sub'
 User - 'u1':DefaultAccount='lab':Fairshare=3
 """
-QOS = (
-    "Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode|Flags|UsageFactor|GrpTRESMins"
-    "|MaxWall|MaxTRESPU|MaxJobsPU|MinTRES\n"
-    "normal|0|00:00:00|||cluster||1.000000|||||\n"
-    "high|100|00:01:00|normal|00:00:40|requeue|DenyOnLimit,Relative|2.5|cpu=10|2-00:00:00"
-    "|cpu=12,node=1|2|cpu=4\n"
-    "partq|0|00:00:00|||cluster||1.000000||||1|\n"
+QOS = "".join(
+    f"{line}\n"
+    for line in (
+        "Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode|Flags|UsageFactor"
+        "|GrpTRESMins|MaxWall|MaxTRESPU|MaxJobsPU|MinTRES",
+        "normal|0|00:00:00|||cluster||1.000000|||||",
+        "high|100|00:01:00|normal|00:00:40|requeue|DenyOnLimit,Relative|2.5|cpu=10|2-00:00:00"
+        "|cpu=12,node=1|2|cpu=4",
+        "partq|0|00:00:00|||cluster||1.000000||||1|",
+    )
 )
 GRES = "AutoDetect=off\nNodeName=n[1-4] Name=gpu Type=a100 File=/dev/nvidia[0-1]\n"
 
