@@ -33,6 +33,8 @@ from qbatch.planning.windows import Windows, blocked_hosts
 
 _host_pass, _parts_by_end = entry_to(host_pass.host_pass), entry_to(running.parts_by_end)
 
+_no_failures = entry_to(host_pass.no_failures)
+
 _NO_REQUESTS = Requests(*map(read_only, cast(Any, no_requests())))  # type: ignore[arg-type]
 
 Part = TypeVar("Part")
@@ -484,7 +486,7 @@ class ResourceModel(ABC):
             0,
             True,
             reserved,
-            host_pass.no_failures(jobs),
+            _no_failures(jobs),
         )
         starts = self.starts(started[:count].tolist(), places[:count].tolist(), begun)
         return starts, reserved_in(reserved, int(kept))
