@@ -44,11 +44,11 @@ def validate(
         SCHEMA,
         facts_of,
         jobs_of,
-        passes_of,
         validated,
         without_limits,
         zone_of,
     )
+    from qbatch.policies.slurm import passes_of
     from qbatch.referee.reading import SiteFiles
     from qbatch.simulation.prepare import prepare
     from qbatch.workloads import read_log

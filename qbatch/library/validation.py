@@ -117,12 +117,6 @@ def jobs_of(found: Validation, rows: ResourceRows) -> list[dict[str, Any]]:
     ]
 
 
-def passes_of(machine: Machine) -> Passes:
-    """Return the passes of a machine's site."""
-    site = machine.site
-    return Passes() if site is None or site.passes is None else site.passes
-
-
 def without_limits(machine: Machine) -> Machine:
     """Return a machine of which the limits do not hold."""
     assert machine.site is not None

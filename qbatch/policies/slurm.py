@@ -124,7 +124,7 @@ class Slurm(Multifactor):
         is_ticking = (view.now, TICK) in self._ticks if is_recorded and self._ticks else None
         self.follow(view, is_ticking=is_ticking)
         memory: SlurmMemory = view.memory
-        passes = self.passes_of(view.machine)
+        passes = passes_of(view.machine)
         now = view.now // SECOND
         if memory.last_full < 0:
             memory.last_full, memory.last_main = now, now - max(passes.delay, passes.least_gap)
@@ -182,11 +182,6 @@ class Slurm(Multifactor):
             following.append(memory.next_backfill)
         return max(min(following), now + 1)
 
-    def passes_of(self, machine: Machine) -> Passes:
-        """Return when passes are made on a machine."""
-        site = machine.site
-        return Passes() if site is None or site.passes is None else site.passes
-
     def _pass(
         self, kind: str, view: View, memory: SlurmMemory, passes: Passes, now: int
     ) -> Iterator[Start]:
@@ -240,6 +235,12 @@ class Slurm(Multifactor):
         if row in memory.made:
             numbers |= memory.made[row][0].numbers()
         return Reason(word.lower(), self.name, text, numbers)
+
+
+def passes_of(machine: Machine) -> Passes:
+    """Return when the site of a machine makes its passes."""
+    site = machine.site
+    return Passes() if site is None or site.passes is None else site.passes
 
 
 class Tables:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from qbatch.cli.main import run as command
-from qbatch.library.validation import facts_of, passes_of, validated, zone_of
+from qbatch.library.validation import facts_of, validated, zone_of
+from qbatch.policies.slurm import passes_of
 from qbatch.simulation import prepare
 from qbatch.workloads import read_log
 from qbatch.workloads.accounting.sacct import host_names
